@@ -1,0 +1,3 @@
+//! What heads mean: reads and edits heads, pure.
+
+pub mod media;
