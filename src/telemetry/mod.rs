@@ -1,1 +1,5 @@
-//! Not built yet.
+//! What operators see: metrics, the log, the access record.
+
+mod handles;
+
+pub use handles::{PoolMetrics, ServerMetrics};
