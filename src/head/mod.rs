@@ -1,3 +1,10 @@
 //! What heads mean: reads and edits heads, pure.
+//!
+//! Everything works on `&HeaderMap` or `&mut HeaderMap`, copies nothing that can be borrowed, and
+//! never fails on what a peer sent: what is malformed is either not used or passes as it is.
 
+pub mod accept;
+pub mod cache_control;
+pub mod list;
 pub mod media;
+pub mod vary;
