@@ -5,6 +5,9 @@
 
 pub mod accept;
 pub mod cache_control;
+pub mod conditional;
+pub mod etag;
 pub mod list;
 pub mod media;
+pub mod transform;
 pub mod vary;
