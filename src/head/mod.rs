@@ -4,6 +4,7 @@
 //! never fails on what a peer sent: what is malformed is either not used or passes as it is.
 
 pub mod accept;
+pub mod authority;
 pub mod cache_control;
 pub mod conditional;
 pub mod etag;
@@ -12,6 +13,8 @@ pub mod forwarded;
 pub mod hop;
 pub mod list;
 pub mod media;
+pub mod path;
+pub mod site;
 pub mod trailers;
 pub mod transform;
 pub mod vary;
