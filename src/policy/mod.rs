@@ -1,5 +1,13 @@
 //! Decides, purely: what happens to an answer, and why.
+//!
+//! Nothing here waits, logs or changes a head: [`plan`] looks at one, [`under`] at the queue.
 
+mod asked;
+mod plan;
+mod pressure;
 mod reason;
 
+pub use asked::Asked;
+pub use plan::{Plan, Question, Verdict, plan};
+pub use pressure::under;
 pub use reason::Reason;
