@@ -1,6 +1,26 @@
 //! Squeezes: bytes in, bytes out.
 //!
 //! Pure: no I/O, no clock, no log. What runs where, and for how long, is decided by [`crate::work`].
+//! What one call may cost is said by [`cost`]; what one call may bring forth is bounded by its caller
+//! (encoders by their input, [`Decoder`] by a limit and a room).
+
+pub mod cost;
+pub mod sample;
+
+mod brotli;
+mod decoder;
+mod deflate;
+mod encoder;
+mod output;
+mod recipe;
+mod shelf;
+mod whole;
+mod zstd;
+
+pub use decoder::{DecodeError, Decoder, Progress};
+pub use encoder::{Encoder, Step};
+pub use recipe::Recipe;
+pub use whole::whole;
 
 /// A content coding (RFC 9110 section 8.4.1, RFC 7932, RFC 8878).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,23 +59,42 @@ impl Coding {
     }
 }
 
-/// A coding and how hard to try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recipe {
-    coding: Coding,
-    level: u8,
+impl std::fmt::Display for Coding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.token())
+    }
 }
 
-impl Recipe {
-    /// Level in the engine's own scale.
-    #[must_use]
-    pub const fn new(coding: Coding, level: u8) -> Self {
-        Self { coding, level }
-    }
+/// Why an encoder did not encode. None of it is the input's fault: any bytes can be encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// The engine could not be made or set up; memory, as a rule.
+    #[error("no {0} encoder could be set up")]
+    Setup(Coding),
+    /// The engine refused to go on.
+    #[error("the {0} encoder failed")]
+    Engine(Coding),
+    /// [`Step::Finish`] was asked for before.
+    #[error("the {0} encoder has finished already")]
+    Finished(Coding),
+}
 
-    /// What costs clearly less; `None` for the cheapest.
-    #[must_use]
-    pub fn cheaper(self) -> Option<Self> {
-        (self.level > 1).then_some(Self { level: 1, ..self })
+#[cfg(test)]
+mod tests {
+    use super::Coding;
+
+    #[test]
+    fn a_coding_is_known_by_its_registered_names_in_any_case() {
+        for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd] {
+            assert_eq!(Coding::from_token(coding.token()), Some(coding));
+            assert_eq!(
+                Coding::from_token(&coding.token().to_uppercase()),
+                Some(coding)
+            );
+        }
+        assert_eq!(Coding::from_token("X-GZip"), Some(Coding::Gzip));
+        assert_eq!(Coding::from_token("compress"), None);
+        assert_eq!(Coding::from_token("gzip "), None);
+        assert_eq!(Coding::from_token(""), None);
     }
 }
