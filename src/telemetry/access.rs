@@ -62,7 +62,11 @@ impl Record<'_> {
         print::json_string(self.route, out);
         out.extend_from_slice(b",\"client\":");
         match self.client {
-            Some(client) => print::display_json(format_args!("{client}"), out),
+            Some(client) => {
+                out.push(b'"');
+                print::address(client, out);
+                out.push(b'"');
+            }
             None => out.extend_from_slice(b"null"),
         }
         for (key, value) in [
@@ -120,7 +124,7 @@ impl Record<'_> {
         out.extend_from_slice(ts.as_bytes());
         out.push(b' ');
         match self.client {
-            Some(client) => print::display(client, out),
+            Some(client) => print::address(client, out),
             None => out.push(b'-'),
         }
         for value in [self.method, self.host, self.path] {
@@ -193,6 +197,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::telemetry::print::tests::nasty;
 
     const TS: &str = "2026-11-30T12:00:00.123Z";
 
@@ -296,8 +301,8 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_a_client_sends_is_one_json_object_on_one_line(
-            host in any::<String>(), path in any::<String>(), method in any::<String>(),
-            error in any::<Option<String>>(), status in any::<u16>(), bytes in any::<u64>(),
+            host in nasty(), path in nasty(), method in nasty(),
+            error in proptest::option::of(nasty()), status in any::<u16>(), bytes in any::<u64>(),
         ) {
             let record = Record {
                 host: &host, path: &path, method: &method, error: error.as_deref(), status,
@@ -315,7 +320,7 @@ mod tests {
 
         #[test]
         fn whatever_a_client_sends_moves_no_column(
-            host in any::<String>(), path in any::<String>(), method in any::<String>(),
+            host in nasty(), path in nasty(), method in nasty(),
         ) {
             let line = text(&Record { host: &host, path: &path, method: &method, ..record() });
             let columns: Vec<_> = line.split(char::is_whitespace).collect();

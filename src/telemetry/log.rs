@@ -115,9 +115,9 @@ impl Sink {
         }
         self.line(|json, ts, line| {
             if json {
-                record.write_json(ts, line)
+                record.write_json(ts, line);
             } else {
-                record.write_text(ts, line)
+                record.write_text(ts, line);
             }
         });
     }

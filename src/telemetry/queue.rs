@@ -21,7 +21,7 @@ const URGENT: usize = 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Capacity that a buffer keeps once it is empty.
-const KEPT: usize = 64 * 1024;
+const KEPT: usize = 512 * 1024;
 
 /// Where lines are handed in; dropping it ends the thread when all of them are written.
 #[derive(Debug)]
