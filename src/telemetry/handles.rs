@@ -2,9 +2,13 @@
 //!
 //! `Default` makes handles that no registry knows: they count, and nobody sees it.
 
+use std::sync::Arc;
+
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+
+use super::servers::Listed;
 
 /// `thinwire_pool_jobs` and `thinwire_pool_wait_seconds`.
 #[derive(Debug, Clone)]
@@ -51,6 +55,8 @@ pub struct ServerMetrics {
     pub canceled: Counter,
     /// Sent once more after no answer on a reused connection.
     pub retried: Counter,
-    /// 1 or 0.
+    /// 1 or 0. The row goes when the last clone of these handles does.
     pub healthy: Gauge,
+    /// Absent: no registry knows them.
+    pub(super) _listed: Option<Arc<Listed>>,
 }

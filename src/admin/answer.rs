@@ -1,0 +1,149 @@
+//! What is answered to whom. No I/O.
+//!
+//! `/live`, `/ready` and `/metrics` are for everybody who reaches the address. The rest shows how
+//! the proxy is set up: with a token, to those who bear it; without one, on loopback only, and to
+//! requests that name a loopback host. A page in the operator's browser that had its own name
+//! point to 127.0.0.1 would name that. Nothing here allows other origins to read.
+
+use std::net::{IpAddr, SocketAddr};
+
+use aws_lc_rs::constant_time;
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
+
+use super::AdminState;
+use crate::telemetry::CONTENT_TYPE;
+
+const INDEX: &str = "Thinwire\n\n\
+    /live     200 while the process works\n\
+    /ready    200, or 503 while starting and draining\n\
+    /metrics  Prometheus text\n\
+    /config   the effective configuration\n";
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What answers need.
+pub(super) struct Desk {
+    state: AdminState,
+    loopback: bool,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+impl Desk {
+    /// `address` is the one that is listened on.
+    pub(super) fn new(state: AdminState, address: SocketAddr) -> Self {
+        let loopback = address.ip().to_canonical().is_loopback();
+        Self { state, loopback }
+    }
+
+    /// The answer to a request; a HEAD's body is left out by the server.
+    pub(super) fn answer(&self, head: &Parts) -> Answer {
+        let path = head.uri.path();
+        if !matches!(path, "/" | "/live" | "/ready" | "/metrics" | "/config") {
+            return text(StatusCode::NOT_FOUND, "not found\n");
+        }
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            let refused = text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n");
+            return with(refused, header::ALLOW, "GET, HEAD");
+        }
+        match path {
+            "/live" => text(StatusCode::OK, "live\n"),
+            "/ready" => self.ready(),
+            "/metrics" => answer(StatusCode::OK, CONTENT_TYPE, (self.state.metrics)()),
+            _ => self.check(head).unwrap_or_else(|| self.private(path)),
+        }
+    }
+
+    fn ready(&self) -> Answer {
+        let status = if self.state.readiness.is_ready() {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        let word = self.state.readiness.word();
+        answer(status, TEXT, format!("{word}\n"))
+    }
+
+    fn private(&self, path: &str) -> Answer {
+        if path == "/" {
+            return text(StatusCode::OK, INDEX);
+        }
+        let json = format!("{:#}\n", (self.state.config)());
+        answer(StatusCode::OK, "application/json", json)
+    }
+
+    /// The refusal, where this request may not see what is private.
+    fn check(&self, head: &Parts) -> Option<Answer> {
+        if !self.state.token.is_empty() {
+            return (!bears(&head.headers, &self.state.token)).then(|| {
+                let refused = text(StatusCode::UNAUTHORIZED, "a Bearer token is needed\n");
+                with(
+                    refused,
+                    header::WWW_AUTHENTICATE,
+                    "Bearer realm=\"thinwire\"",
+                )
+            });
+        }
+        let why = if !self.loopback {
+            "without admin.token this answers on loopback addresses only\n"
+        } else if !names_this_machine(head) {
+            "without admin.token this answers to loopback hosts only\n"
+        } else {
+            return None;
+        };
+        Some(text(StatusCode::FORBIDDEN, why))
+    }
+}
+
+/// `Authorization: Bearer TOKEN` (RFC 6750 section 2.1), once.
+fn bears(headers: &HeaderMap, token: &str) -> bool {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(only), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let Some((scheme, rest)) = only.as_bytes().split_at_checked("Bearer ".len()) else {
+        return false;
+    };
+    // In constant time: how long a wrong token takes must not say how much of it was right.
+    scheme.eq_ignore_ascii_case(b"Bearer ")
+        && constant_time::verify_slices_are_equal(rest.trim_ascii(), token.as_bytes()).is_ok()
+}
+
+/// Whether the request's host is an address or `localhost`. No name is: whoever owns one decides
+/// where it points to. Scripts may leave the host out; browsers never do.
+fn names_this_machine(head: &Parts) -> bool {
+    let named = match (head.uri.authority(), head.headers.get(header::HOST)) {
+        (Some(authority), _) => Some(authority.clone()),
+        (None, None) => return true,
+        (None, Some(host)) => Authority::try_from(host.as_bytes()).ok(),
+    };
+    named.is_some_and(|authority| {
+        let host = authority.host();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        bare.parse::<IpAddr>().is_ok() || bare.eq_ignore_ascii_case("localhost")
+    })
+}
+
+fn text(status: StatusCode, words: &'static str) -> Answer {
+    answer(status, TEXT, words)
+}
+
+fn answer(status: StatusCode, media: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let answer = with(answer, header::CONTENT_TYPE, media);
+    let answer = with(answer, header::CACHE_CONTROL, "no-store");
+    with(answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+}
+
+fn with(mut answer: Answer, name: HeaderName, value: &'static str) -> Answer {
+    answer
+        .headers_mut()
+        .insert(name, HeaderValue::from_static(value));
+    answer
+}
