@@ -37,7 +37,7 @@ pub struct Limits {
 }
 
 /// What stands at the beginning of the bytes that a framer was shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<H> {
     /// A whole and valid head.
     Head(H),

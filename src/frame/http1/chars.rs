@@ -74,9 +74,26 @@ pub(super) fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// A value without control characters. Branchless, so that the compiler makes vectors of it.
+/// A value without control characters, eight bytes at a time.
 pub(super) fn is_clean(value: &[u8]) -> bool {
-    !value
-        .iter()
-        .fold(false, |bad, &byte| bad | is_control(byte))
+    let (words, rest) = value.as_chunks::<8>();
+    let mut suspect = words.iter().fold(0, |suspect, word| {
+        suspect | suspicion(u64::from_le_bytes(*word))
+    });
+    if let Some(last) = value.last_chunk::<8>() {
+        suspect |= suspicion(u64::from_le_bytes(*last));
+    } else if rest.iter().any(|&byte| is_control(byte)) {
+        return false;
+    }
+    // HTAB is suspect too, and rare.
+    suspect == 0 || !value.iter().any(|&byte| is_control(byte))
+}
+
+/// Not zero if a byte of the word is below 0x20, or 0x7f.
+const fn suspicion(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    const TOPS: u64 = ONES << 7;
+    let below = word.wrapping_sub(ONES * 0x20) & !word;
+    let del = word ^ (ONES * 0x7f);
+    (below | (del.wrapping_sub(ONES) & !del)) & TOPS
 }
