@@ -38,12 +38,6 @@ impl Backlog {
         self.ready = self.bytes.len();
     }
 
-    /// The bytes whose verdict is open.
-    #[must_use]
-    pub fn open(&self) -> &[u8] {
-        &self.bytes[self.ready..]
-    }
-
     /// Takes all bytes out, for a look at them; [`Self::restore`] brings them back.
     #[must_use]
     pub fn take(&mut self) -> BytesMut {
@@ -60,12 +54,6 @@ impl Backlog {
         self.ready = ready;
     }
 
-    /// Forgets the bytes whose verdict is open.
-    pub fn drop_open(&mut self) {
-        self.bytes.truncate(self.ready);
-        self.trim();
-    }
-
     /// Good bytes, at most `room`.
     #[must_use]
     pub fn good(&self, room: usize) -> &[u8] {
@@ -77,10 +65,6 @@ impl Backlog {
         debug_assert!(count <= self.ready);
         self.bytes.advance(count);
         self.ready -= count;
-        self.trim();
-    }
-
-    fn trim(&mut self) {
         if self.bytes.is_empty() {
             self.bytes = BytesMut::new();
         }

@@ -67,8 +67,7 @@ impl<IO: AsyncRead + Unpin> Gate<IO> {
         }
         let fresh = &buf.filled()[before..];
         if fresh.is_empty() {
-            // There is nobody left to tell that a head was cut.
-            self.backlog.drop_open();
+            // Within a head, too: there is nobody left to tell.
             return Poll::Ready(Ok(true));
         }
         let mut clean = 0;
