@@ -1,1 +1,3 @@
-//! Not built yet.
+//! Listens: connections, from the socket to hyper.
+
+pub mod gate;

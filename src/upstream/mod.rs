@@ -1,1 +1,3 @@
-//! Not built yet.
+//! Reaches the app.
+
+pub mod strict;
