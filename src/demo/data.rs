@@ -105,7 +105,7 @@ fn record(text: &mut String, dice: &mut Dice, id: usize) {
     let first = dice.pick(&FIRST);
     let last = dice.pick(&LAST);
     let reference = dice.next() >> 16;
-    let active = dice.next() % 5 > 0;
+    let active = !dice.next().is_multiple_of(5);
     let name = [capital(first), capital(last)].join(" ");
     // Writing to a String cannot fail.
     let _ = write!(
