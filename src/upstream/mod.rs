@@ -24,6 +24,7 @@ mod lease;
 mod proxy_header;
 mod resolve;
 mod sending;
+pub mod strict;
 mod tls;
 
 #[cfg(test)]
