@@ -1,0 +1,210 @@
+//! The record of one exchange, written once, when it ends.
+//!
+//! It is made when the request arrives and travels with it into the response's body; dropping it
+//! writes the access line and counts the answer, however the exchange ended.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode, Uri};
+
+use super::Wire;
+use crate::codec::Coding;
+use crate::telemetry::{Kind, Record, RouteMetrics, Sink};
+
+/// Who ended an exchange before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// It left, stalled or sent nonsense.
+    Client,
+    /// It failed or was too slow.
+    Upstream,
+    /// A limit or a fault of ours.
+    Proxy,
+}
+
+impl EndedBy {
+    /// The word in the log.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Upstream => "upstream",
+            Self::Proxy => "proxy",
+        }
+    }
+}
+
+/// What is known of an exchange.
+pub struct Ledger {
+    sink: Sink,
+    started: Instant,
+    /// The route's handles; those of `-` until a route is known.
+    pub metrics: Arc<RouteMetrics>,
+    /// The client's address; absent on unix sockets.
+    pub client: Option<IpAddr>,
+    /// As asked.
+    pub method: Method,
+    /// As asked.
+    pub host: Option<Box<str>>,
+    /// As asked; only path and query are logged.
+    pub target: Uri,
+    /// `HTTP/1.1` and so on.
+    pub protocol: &'static str,
+    /// As answered.
+    pub status: StatusCode,
+    /// As answered; absent: identity.
+    pub coding: Option<Coding>,
+    /// Why `coding` is what it is.
+    pub reason: &'static str,
+    /// The cache's part in it.
+    pub cache: Option<&'static str>,
+    /// The server that answered.
+    pub server: Option<Arc<str>>,
+    /// From asking to its head.
+    pub server_took: Option<Duration>,
+    /// What went wrong, if something did.
+    pub error: Option<Box<str>>,
+    /// W3C trace id, hexadecimal.
+    pub trace: Option<[u8; 32]>,
+    before: u64,
+    after: u64,
+    waited: Duration,
+    state: State,
+    wire: Option<Arc<dyn Wire>>,
+    holds: Option<Box<dyn Send>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Complete,
+    Broken(EndedBy),
+}
+
+impl Ledger {
+    /// Opens the record of a request that arrives now.
+    #[must_use]
+    pub fn open(sink: Sink, metrics: Arc<RouteMetrics>, method: Method, target: Uri) -> Box<Self> {
+        Box::new(Self {
+            sink,
+            started: Instant::now(),
+            metrics,
+            client: None,
+            method,
+            host: None,
+            target,
+            protocol: "HTTP/1.1",
+            status: StatusCode::OK,
+            coding: None,
+            reason: "status",
+            cache: None,
+            server: None,
+            server_took: None,
+            error: None,
+            trace: None,
+            before: 0,
+            after: 0,
+            waited: Duration::ZERO,
+            state: State::Running,
+            wire: None,
+            holds: None,
+        })
+    }
+
+    /// Tells the connection when this exchange is over.
+    pub fn over(&mut self, wire: Arc<dyn Wire>) {
+        self.wire = Some(wire);
+    }
+
+    /// Gives `held` back when this exchange is over.
+    pub fn hold(&mut self, held: impl Send + 'static) {
+        self.holds = Some(Box::new(held));
+    }
+
+    /// When the request arrived.
+    #[must_use]
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// So many bytes of the app's were used.
+    pub fn plain(&mut self, bytes: usize) {
+        self.before += bytes as u64;
+    }
+
+    /// So many bytes went to the client.
+    pub fn sent(&mut self, bytes: usize) {
+        self.after += bytes as u64;
+    }
+
+    /// An encoder begins to run for this answer.
+    pub fn encoding(&mut self, coding: Coding) {
+        self.coding = Some(coding);
+        self.metrics.encode_run(Kind::Http, coding);
+    }
+
+    /// Time in the pool's queue.
+    pub fn waited(&mut self, waited: Duration) {
+        self.waited += waited;
+    }
+
+    /// What an encoder took in, gave out and cost.
+    pub fn coded(&self, plain: usize, coded: usize, cpu: Duration) {
+        if let Some(coding) = self.coding {
+            self.metrics.encoded(Kind::Http, coding, plain as u64, coded as u64, cpu);
+        }
+    }
+
+    /// The last byte was handed over.
+    pub fn complete(&mut self) {
+        if self.state == State::Running {
+            self.state = State::Complete;
+        }
+    }
+
+    /// It ended before its time.
+    pub fn broken(&mut self, by: EndedBy, error: impl Into<Box<str>>) {
+        if self.state == State::Running {
+            self.state = State::Broken(by);
+            self.error = Some(error.into());
+        }
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        let took = self.started.elapsed();
+        self.metrics.response(self.status.as_u16(), self.coding, self.reason, took);
+        let ended_by = match self.state {
+            State::Complete => None,
+            State::Running => Some(EndedBy::Client.word()),
+            State::Broken(by) => Some(by.word()),
+        };
+        self.sink.access(&Record {
+            route: self.metrics.name(),
+            client: self.client,
+            method: self.method.as_str(),
+            host: self.host.as_deref().unwrap_or(""),
+            path: self.target.path_and_query().map_or("", |target| target.as_str()),
+            status: self.status.as_u16(),
+            protocol: self.protocol,
+            coding: self.coding,
+            reason: self.reason,
+            bytes_before: self.before,
+            bytes_after: self.after,
+            cache: self.cache,
+            upstream: self.server.as_deref(),
+            upstream_took: self.server_took,
+            pool_waited: self.waited,
+            duration: took,
+            ended_by,
+            trace_id: self.trace.as_ref().and_then(|id| std::str::from_utf8(id).ok()),
+            error: self.error.as_deref(),
+        });
+        if let Some(wire) = self.wire.take() {
+            wire.answered();
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! An HTTP answer on its way from the app to a client: planned, gathered, coded.
+//!
+//! Everything that may turn an answer plain is decided before its head is sent: the policy on the
+//! head, the bytes of the first block, the pressure on the pool. After that a fault aborts.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{HeaderMap, Method, Response, Version};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+
+use super::failure::{Failure, Kind};
+use crate::body::{
+    Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain, Source, gather,
+};
+use crate::codec::{self, Recipe, cost, sample};
+use crate::config::settings::Compress;
+use crate::head::accept::Accepts;
+use crate::head::{media, transform};
+use crate::policy::{self, Plan, Question, Reason};
+use crate::work::{CpuClock, Lane, Pool};
+
+/// What of a long body is looked at before its head is sent.
+const FIRST_BLOCK: usize = 64 * 1024;
+
+/// The longest that one job of the pool may take: whole bodies that would take longer are streamed.
+const LONGEST_JOB: Duration = Duration::from_millis(10);
+
+/// What exchanges compute with.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    /// The threads that compress.
+    pub pool: Pool,
+    /// What all answers together may hold while they are gathered.
+    pub budget: Budget,
+    /// `pool.inline`.
+    pub inline: usize,
+    /// `pool.max_wait`.
+    pub max_wait: Duration,
+}
+
+/// What is remembered of a request when its answer comes.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Its method.
+    pub method: Method,
+    /// Its HTTP version.
+    pub version: Version,
+    /// Its Accept-Encoding.
+    pub accepts: Accepts,
+    /// Cache-Control: no-transform.
+    pub no_transform: bool,
+    /// It came from another site.
+    pub cross_site: bool,
+}
+
+/// An answer whose head came from the app, hop-by-hop fields already removed.
+pub struct FromApp {
+    /// Its head.
+    pub head: Parts,
+    /// Its body.
+    pub incoming: Incoming,
+    /// What it occupies.
+    pub lease: Option<Lease>,
+    /// When the exchange is overdue.
+    pub deadline: Option<Pin<Box<Sleep>>>,
+}
+
+/// What the client will get.
+struct Coded {
+    source: Source,
+    coding: Option<codec::Coding>,
+    length: Option<u64>,
+    reason: Reason,
+}
+
+/// Makes the client's answer of the app's.
+///
+/// # Errors
+/// The app's body failed before anything was sent.
+pub async fn respond(
+    tools: &Tools,
+    compress: &Compress,
+    asked: &Asked,
+    from: FromApp,
+    mut ledger: Box<Ledger>,
+) -> Result<Response<Body>, (Failure, Box<Ledger>)> {
+    let FromApp { mut head, incoming, lease, deadline } = from;
+    ledger.status = head.status;
+    let length = http_body::Body::size_hint(&incoming).exact();
+    let verdict = policy::plan(&Question {
+        compress,
+        method: &asked.method,
+        version: asked.version,
+        accepts: asked.accepts,
+        no_transform: asked.no_transform,
+        cross_site: asked.cross_site,
+        status: head.status,
+        headers: &head.headers,
+        length: if asked.method == Method::HEAD { stated_length(&head.headers) } else { length },
+    });
+    let coded = match verdict.plan {
+        Plan::Pass(reason) => Coded::plain(Plain { rest: Some(incoming), ..Plain::default() }, reason),
+        Plan::Encode(recipe) if asked.method == Method::HEAD => Coded {
+            source: Source::Empty,
+            coding: Some(recipe.coding),
+            length: None,
+            reason: Reason::Compressed,
+        },
+        Plan::Encode(recipe) => {
+            let job = Job { tools, compress, asked, recipe, length };
+            match job.code(incoming, &head.headers, &mut ledger).await {
+                Ok(coded) => coded,
+                Err(failure) => return Err((failure, ledger)),
+            }
+        }
+    };
+    ledger.reason = coded.reason.word();
+    ledger.coding = coded.coding;
+    match coded.coding {
+        Some(coding) => transform::coded(&mut head.headers, coding, coded.length),
+        None if verdict.vary => transform::plain_variant(&mut head.headers),
+        None => {}
+    }
+    let body = Guarded::new(coded.source, ledger, lease, deadline);
+    Ok(Response::from_parts(head, Body::Guarded(Box::new(body))))
+}
+
+/// The length that the head of an answer to HEAD states.
+fn stated_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// One answer that the policy wants coded.
+struct Job<'a> {
+    tools: &'a Tools,
+    compress: &'a Compress,
+    asked: &'a Asked,
+    recipe: Recipe,
+    length: Option<u64>,
+}
+
+impl Job<'_> {
+    async fn code(
+        &self,
+        mut incoming: Incoming,
+        headers: &HeaderMap,
+        ledger: &mut Ledger,
+    ) -> Result<Coded, Failure> {
+        let gathered = self.gather(&mut incoming, headers).await?;
+        if gathered.complete && (gathered.size as u64) < self.compress.min_size && self.may_be_plain()
+            || gathered.complete && gathered.size == 0
+        {
+            return Ok(Coded::rest(gathered, incoming, Reason::MinSize));
+        }
+        if self.may_be_plain() && sample::looks_incompressible(&gathered.chunks) {
+            return Ok(Coded::rest(gathered, incoming, Reason::Incompressible));
+        }
+        let wait = self.tools.pool.pressure().expected_wait;
+        let Some(recipe) = policy::under(self.recipe, wait, self.tools.max_wait) else {
+            return Ok(Coded::rest(gathered, incoming, Reason::Pressure));
+        };
+        let fitted = recipe.fitted(Some(gathered.size as u64));
+        if gathered.complete
+            && gathered.trailers.is_none()
+            && cost::whole_estimate(fitted, gathered.size) <= LONGEST_JOB
+        {
+            return Ok(self.whole(fitted, gathered, ledger).await);
+        }
+        if self.asked.version == Version::HTTP_10 {
+            return Ok(Coded::rest(gathered, incoming, Reason::Version));
+        }
+        self.stream(recipe, gathered, incoming, ledger)
+    }
+
+    /// A client that refuses identity gets a coding also where it does not pay.
+    fn may_be_plain(&self) -> bool {
+        !self.asked.accepts.refuses_identity()
+    }
+
+    async fn gather(&self, incoming: &mut Incoming, headers: &HeaderMap) -> Result<Gathered, Failure> {
+        if media::is_stream(headers) {
+            return Ok(Gathered::default());
+        }
+        let whole = self.compress.whole_bytes;
+        let most = match self.length {
+            Some(length) if length > whole => (FIRST_BLOCK as u64).min(whole),
+            _ => whole,
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        gather(incoming, most, self.compress.whole_wait, &self.tools.budget)
+            .await
+            .map_err(|error| Failure::upstream(Kind::BadGateway("the application's answer broke off"), error))
+    }
+
+    /// One shot, with its exact length.
+    async fn whole(&self, recipe: Recipe, gathered: Gathered, ledger: &mut Ledger) -> Coded {
+        let pad = self.pad();
+        let size = gathered.size;
+        let estimate = cost::whole_estimate(recipe, size);
+        ledger.encoding(recipe.coding);
+        let (output, cpu) = if size <= self.tools.inline && cost::is_inline_whole(recipe, size) {
+            let clock = CpuClock::start();
+            (codec::whole(recipe, &gathered.chunks, size, pad), clock.elapsed())
+        } else {
+            let lane = if estimate <= cost::SLICE { Lane::Short } else { Lane::Bulk };
+            let chunks = gathered.chunks.clone();
+            let job = move || codec::whole(recipe, &chunks, size, pad);
+            match self.tools.pool.run(lane, estimate, job).await {
+                Ok(done) => {
+                    ledger.waited(done.waited);
+                    (done.value, done.cpu)
+                }
+                // Full, or the job panicked: nothing was sent yet, so plain is still honest.
+                Err(_) => return Coded::held(gathered, Reason::Pressure),
+            }
+        };
+        match output {
+            Ok(bytes) if bytes.len() < size || !self.may_be_plain() => {
+                ledger.coded(size, bytes.len(), cpu);
+                ledger.plain(size);
+                Coded {
+                    length: Some(bytes.len() as u64),
+                    source: Source::Ready(bytes),
+                    coding: Some(recipe.coding),
+                    reason: Reason::Compressed,
+                }
+            }
+            _ => Coded::held(gathered, Reason::Incompressible),
+        }
+    }
+
+    fn stream(
+        &self,
+        recipe: Recipe,
+        gathered: Gathered,
+        incoming: Incoming,
+        ledger: &mut Ledger,
+    ) -> Result<Coded, Failure> {
+        let settings = EncodeSettings {
+            recipe: recipe.streaming(self.length),
+            flush: self.compress.flush,
+            inline: self.tools.inline,
+            pad: self.pad(),
+            pool: self.tools.pool.clone(),
+        };
+        ledger.encoding(recipe.coding);
+        let incoming = (!gathered.complete).then_some(incoming);
+        let body = EncodeBody::new(settings, gathered.chunks, incoming, gathered.trailers)
+            .map_err(|error| Failure { source: Some(error.into()), ..Failure::proxy(Kind::Unavailable("no encoder")) })?;
+        Ok(Coded {
+            source: Source::Encoded(Box::new(body)),
+            coding: Some(recipe.coding),
+            length: None,
+            reason: Reason::Compressed,
+        })
+    }
+
+    /// Random bytes for this answer.
+    fn pad(&self) -> usize {
+        match self.compress.breach_pad {
+            0 => 0,
+            most => fastrand::usize(1..=usize::try_from(most).unwrap_or(usize::MAX)),
+        }
+    }
+}
+
+impl Coded {
+    fn plain(plain: Plain, reason: Reason) -> Self {
+        Self { source: Source::Plain(plain), coding: None, length: None, reason }
+    }
+
+    /// Plain: all of it was read.
+    fn held(gathered: Gathered, reason: Reason) -> Self {
+        let held = gathered.chunks.into_iter();
+        Self::plain(Plain { held, rest: None, trailers: gathered.trailers }, reason)
+    }
+
+    /// Plain: what was read, then the rest.
+    fn rest(gathered: Gathered, incoming: Incoming, reason: Reason) -> Self {
+        if gathered.complete {
+            return Self::held(gathered, reason);
+        }
+        let held = gathered.chunks.into_iter();
+        Self::plain(Plain { held, rest: Some(incoming), trailers: None }, reason)
+    }
+}

@@ -1,0 +1,166 @@
+//! The life of a request.
+//!
+//! 1. It is looked at: method, authority, path, expectation. What two parsers could read
+//!    differently never came this far; what is merely wrong gets its status here.
+//! 2. The first route that matches takes it; its limits are checked.
+//! 3. The app is asked: hop-by-hop fields removed, Accept-Encoding replaced, conditionals mapped.
+//! 4. The app's head comes, and `protocol::http` makes the client's answer of it.
+//! 5. The record is written when the answer's body ends, or is dropped.
+//!
+//! Each step that fails ends in one place: `error`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+
+use super::error;
+use super::facts::Facts;
+use super::intake;
+use super::outgoing::{Asked, Outgoing};
+use super::route::Route;
+use super::snapshot::Shared;
+use super::upgrade::Agreed;
+use crate::body::{Body, Ledger, Lease};
+use crate::protocol::http::{FromApp, respond};
+use crate::protocol::{Failure, Kind};
+use crate::upstream::{Answer, Call, SendError};
+
+/// Answers one request.
+pub async fn exchange(
+    shared: &Arc<Shared>,
+    facts: &Arc<Facts>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let mut ledger = open(shared, facts, &request);
+    match ask(shared, facts, request, &mut ledger).await {
+        Ok(Step::Answered(answered)) => {
+            let Answered { asked, route, from } = *answered;
+            let compress = &route.policy.compress;
+            match respond(&shared.tools, compress, &asked.facts, from, ledger).await {
+                Ok(mut response) => {
+                    asked.finish(&route, &mut response);
+                    response
+                }
+                Err((failure, ledger)) => error::response(&failure, ledger),
+            }
+        }
+        Ok(Step::Upgraded(agreed)) => agreed.tunnel(facts, ledger),
+        Err(failure) => error::response(&failure, ledger),
+    }
+}
+
+/// Opens the record.
+fn open(shared: &Shared, facts: &Arc<Facts>, request: &Request<Incoming>) -> Box<Ledger> {
+    let mut ledger = Ledger::open(
+        shared.sink.clone(),
+        Arc::clone(&shared.unrouted),
+        request.method().clone(),
+        request.uri().clone(),
+    );
+    ledger.client = facts.client.ip();
+    ledger.protocol = intake::protocol(request.version());
+    match &facts.wire {
+        Some(wire) => ledger.over(Arc::clone(wire)),
+        None => ledger.hold(facts.busy()),
+    }
+    ledger
+}
+
+/// What asking led to.
+enum Step {
+    /// An answer to pass on.
+    Answered(Box<Answered>),
+    /// The connection changes its protocol.
+    Upgraded(Box<Agreed>),
+}
+
+struct Answered {
+    asked: Asked,
+    route: Arc<Route>,
+    from: FromApp,
+}
+
+/// Steps 1 to 4.
+async fn ask(
+    shared: &Arc<Shared>,
+    facts: &Arc<Facts>,
+    request: Request<Incoming>,
+    ledger: &mut Ledger,
+) -> Result<Step, Failure> {
+    let snapshot = shared.snapshot.load();
+    let (route, host) = intake::route(&snapshot, facts, &request, ledger)?;
+    drop(snapshot);
+    ledger.metrics = Arc::clone(&route.metrics);
+    enter(&route, ledger)?;
+    let outgoing = Outgoing::prepare(shared, facts, &route, host, request, ledger)?;
+    let Outgoing { asked, request, call, upgrade } = outgoing;
+    if let Some(wire) = facts.wire.as_ref().filter(|_| upgrade.is_none()) {
+        wire.stay();
+    }
+    let mut deadline = (!route.policy.timeouts.response.is_zero())
+        .then(|| Box::pin(tokio::time::sleep(route.policy.timeouts.response)));
+    let asking = Instant::now();
+    let answer = send(&route, request, call, &mut deadline).await?;
+    let Answer { mut response, server, lease } = answer;
+    ledger.server = Some(server);
+    ledger.server_took = Some(asking.elapsed());
+    if let Some(wanted) = upgrade {
+        if let Some(agreed) = wanted.judge(&mut response, &route)? {
+            ledger.hold(lease);
+            return Ok(Step::Upgraded(Box::new(agreed)));
+        }
+        if let Some(wire) = &facts.wire {
+            wire.stay();
+        }
+    } else if response.status().is_informational() {
+        return Err(Failure::app(Kind::BadGateway("the application switched protocols unasked")));
+    }
+    let from = from_app(response, lease, deadline, &asked);
+    Ok(Step::Answered(Box::new(Answered { asked, route, from })))
+}
+
+/// Takes one of the route's places.
+fn enter(route: &Arc<Route>, ledger: &mut Ledger) -> Result<(), Failure> {
+    if route.policy.limits.concurrent_requests > 0 {
+        let running = route.enter().ok_or_else(|| {
+            Failure::proxy(Kind::Unavailable("too many requests at once on this route"))
+        })?;
+        ledger.hold(running);
+    }
+    Ok(())
+}
+
+/// Sends the request, for as long as the exchange may take.
+async fn send(
+    route: &Route,
+    request: Request<Body>,
+    call: Call,
+    deadline: &mut Option<Pin<Box<Sleep>>>,
+) -> Result<Answer, Failure> {
+    let sending = route.upstream.send(request, call);
+    let sent: Result<Answer, SendError> = match deadline {
+        None => sending.await,
+        Some(deadline) => tokio::select! {
+            sent = sending => sent,
+            () = deadline.as_mut() => {
+                return Err(Failure::app(Kind::GatewayTimeout("the exchange took too long")));
+            }
+        },
+    };
+    sent.map_err(Failure::from)
+}
+
+fn from_app(
+    mut response: Response<Incoming>,
+    lease: Lease,
+    deadline: Option<Pin<Box<Sleep>>>,
+    asked: &Asked,
+) -> FromApp {
+    asked.receive(&mut response);
+    let (head, incoming) = response.into_parts();
+    FromApp { head, incoming, lease: Some(lease), deadline }
+}

@@ -1,0 +1,113 @@
+//! What is known of a connection before its first request.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use ipnet::IpNet;
+use parking_lot::Mutex;
+
+use crate::body::Wire;
+use crate::config::settings::Address;
+use crate::protocol::tunnel::Tunnel;
+
+/// A listening address, as far as exchanges care.
+#[derive(Debug, Clone)]
+pub struct Listening {
+    /// As configured: what `match.listener` names.
+    pub address: Address,
+    /// It speaks TLS.
+    pub tls: bool,
+    /// Whose X-Forwarded-* and Forwarded are kept.
+    pub trust: Vec<IpNet>,
+}
+
+/// Who is at the other end.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Client {
+    /// Absent on unix sockets.
+    pub address: Option<SocketAddr>,
+}
+
+/// One client connection.
+pub struct Facts {
+    /// Where it came in.
+    pub listening: Arc<Listening>,
+    /// Who it is.
+    pub client: Client,
+    /// Its forwarding fields are kept.
+    pub trusted: bool,
+    /// The connection itself, where it speaks HTTP/1.
+    pub wire: Option<Arc<dyn Wire>>,
+    /// What an HTTP/1 connection is to become once its 101 is written.
+    pub tunnel: Mutex<Option<Tunnel>>,
+    activity: Mutex<Activity>,
+}
+
+/// What runs on a connection.
+struct Activity {
+    running: usize,
+    quiet_since: Instant,
+}
+
+/// An exchange that runs on a connection.
+pub struct Busy(Arc<Facts>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut activity = self.0.activity.lock();
+        activity.running -= 1;
+        activity.quiet_since = Instant::now();
+    }
+}
+
+impl Facts {
+    /// A connection of `client` to `listening`.
+    #[must_use]
+    pub fn new(listening: Arc<Listening>, client: Client) -> Self {
+        let trusted = client.ip().is_none_or(|ip| listening.trust.iter().any(|net| net.contains(&ip)));
+        Self {
+            listening,
+            client,
+            trusted,
+            wire: None,
+            tunnel: Mutex::new(None),
+            activity: Mutex::new(Activity { running: 0, quiet_since: Instant::now() }),
+        }
+    }
+
+    /// It speaks HTTP/1 over `wire`.
+    #[must_use]
+    pub fn over(mut self, wire: Arc<dyn Wire>) -> Self {
+        self.wire = Some(wire);
+        self
+    }
+
+    /// Since when no exchange runs on it; `None`: one does.
+    #[must_use]
+    pub fn quiet_since(&self) -> Option<Instant> {
+        let activity = self.activity.lock();
+        (activity.running == 0).then_some(activity.quiet_since)
+    }
+
+    /// An exchange begins; it ends when what is returned is dropped.
+    #[must_use]
+    pub fn busy(self: &Arc<Self>) -> Busy {
+        self.activity.lock().running += 1;
+        Busy(Arc::clone(self))
+    }
+
+    /// `http` or `https`.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.listening.tls { "https" } else { "http" }
+    }
+}
+
+impl Client {
+    /// Its address, IPv4 also where it came in mapped.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.address.map(|address| address.ip().to_canonical())
+    }
+}

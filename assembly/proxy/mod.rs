@@ -1,0 +1,16 @@
+//! Conducts: which route, what is asked of the app, what the client gets.
+
+mod error;
+mod exchange;
+mod facts;
+mod limits;
+mod request;
+mod route;
+mod snapshot;
+mod upgrade;
+
+pub use error::refusal_response;
+pub use exchange::exchange;
+pub use facts::{Client, Facts, Listening};
+pub use route::{Route, Router};
+pub use snapshot::{Shared, Snapshot};

@@ -1,0 +1,190 @@
+//! What the app is asked, and what is remembered of the client's question for the answer.
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
+use http_body::Body as _;
+use hyper::body::Incoming;
+
+use super::facts::Facts;
+use super::informational;
+use super::route::Route;
+use super::snapshot::Shared;
+use super::upgrade::Wanted;
+use crate::body::{Body, Ledger, RequestBody, RequestLimits};
+use crate::config::settings::{HeaderEdits, Policy, Requests};
+use crate::head::accept::{self, Accepts};
+use crate::head::conditional::{self, Held};
+use crate::head::expect::Expectation;
+use crate::head::media::MediaType;
+use crate::head::{cache_control, forwarded, hop, site, vary};
+use crate::protocol::{Failure, Kind, http as answer};
+use crate::telemetry::trace::TraceContext;
+use crate::upstream::Call;
+
+/// A request ready for the app.
+pub(super) struct Outgoing {
+    pub(super) asked: Asked,
+    pub(super) request: Request<Body>,
+    pub(super) call: Call,
+    pub(super) upgrade: Option<Wanted>,
+}
+
+/// What is remembered until the answer comes.
+pub(super) struct Asked {
+    pub(super) facts: answer::Asked,
+    /// The entity tags that the client holds.
+    held: Held,
+}
+
+impl Outgoing {
+    /// Turns the client's request into the app's.
+    pub(super) fn prepare(
+        shared: &Shared,
+        facts: &Facts,
+        route: &Route,
+        host: &str,
+        request: Request<Incoming>,
+        ledger: &mut Ledger,
+    ) -> Result<Self, Failure> {
+        let policy = &route.policy;
+        let (mut head, incoming) = request.into_parts();
+        if Expectation::of(&head.headers, head.version) == Expectation::Unknown {
+            return Err(Failure::client(Kind::Expectation));
+        }
+        // 100 Continue is said here, when the app's connection takes the body.
+        head.headers.remove(header::EXPECT);
+        let is_grpc = MediaType::of(&head.headers).is_some_and(MediaType::is_grpc);
+        let version = head.version;
+        let upgrade = Wanted::of(&mut head, policy);
+        let mut asked = Asked::of(&head, host);
+        let unbounded = is_grpc || upgrade.is_some();
+        let body = body(shared, policy, &mut head, incoming, unbounded)?;
+        hop::strip_request(&mut head.headers);
+        forward(&mut head, facts, host);
+        if policy.compress.enabled {
+            asked.ask_plain(&mut head.headers, policy);
+        }
+        let trace = TraceContext::join(&head.headers);
+        ledger.trace = Some(trace.trace_id());
+        head.headers.insert("traceparent", trace.header_value());
+        edit(&mut head.headers, &policy.request_headers);
+        if let Some(wanted) = &upgrade {
+            wanted.ask(&mut head);
+        }
+        let call = Call {
+            repeatable: head.method.is_idempotent() && body.is_end_stream() && upgrade.is_none(),
+            head_timeout: (!is_grpc).then_some(route.upstream_head_timeout()),
+            client: facts.client.address,
+        };
+        let mut request = Request::from_parts(head, body);
+        informational::relay(&mut request, facts, version, &shared.metrics);
+        Ok(Self { asked, request, call, upgrade })
+    }
+}
+
+/// The request's body within the limits of its route, inflated where the policy says so.
+fn body(
+    shared: &Shared,
+    policy: &Policy,
+    head: &mut Parts,
+    incoming: Incoming,
+    unbounded: bool,
+) -> Result<Body, Failure> {
+    if incoming.is_end_stream() {
+        return Ok(Body::Empty);
+    }
+    let bytes = if unbounded { u64::MAX } else { policy.limits.request_body };
+    if incoming.size_hint().lower() > bytes {
+        return Err(Failure::client(Kind::TooLarge));
+    }
+    let pause = if unbounded { None } else { Some(policy.timeouts.request_body) };
+    let body = RequestBody::new(incoming, RequestLimits { bytes, pause });
+    let coding = match policy.compress.requests {
+        Requests::Decompress if !unbounded => coding_of(&head.headers),
+        _ => None,
+    };
+    let Some(coding) = coding else { return Ok(Body::Request(Box::new(body))) };
+    for stale in [header::CONTENT_ENCODING, header::CONTENT_LENGTH] {
+        head.headers.remove(stale);
+    }
+    // Digests and checksums of the coded bytes say nothing of the plain ones.
+    for stale in ["content-md5", "content-digest", "repr-digest", "digest"] {
+        head.headers.remove(stale);
+    }
+    let tools = &shared.tools;
+    let most = policy.compress.max_inflated;
+    Ok(Body::Request(Box::new(body.inflated(coding, most, tools.inline, tools.pool.clone()))))
+}
+
+/// The one coding of a request body; several, or one that is unknown here, pass as they are.
+fn coding_of(headers: &HeaderMap) -> Option<crate::codec::Coding> {
+    let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let (only, more) = (values.next()?, values.next());
+    more.is_none().then(|| accept::coding_named(only.as_bytes()))?
+}
+
+/// Says where the request comes from, and puts its target into the form for an origin.
+fn forward(head: &mut Parts, facts: &Facts, host: &str) {
+    let via = forwarded::Hop {
+        client: facts.client.ip(),
+        scheme: facts.scheme(),
+        host,
+        trusted: facts.trusted,
+        version: head.version,
+    };
+    via.toward_app(&mut head.headers);
+    if let Ok(value) = HeaderValue::from_str(host) {
+        head.headers.insert(header::HOST, value);
+    }
+    if head.uri.authority().is_some() || head.uri.scheme().is_some() {
+        let target = head.uri.path_and_query().cloned();
+        head.uri = target.map_or_else(Uri::default, Uri::from);
+    }
+    head.version = Version::HTTP_11;
+}
+
+impl Asked {
+    fn of(head: &Parts, host: &str) -> Self {
+        Self {
+            facts: answer::Asked {
+                method: head.method.clone(),
+                version: head.version,
+                accepts: Accepts::parse(&head.headers),
+                no_transform: cache_control::no_transform(&head.headers),
+                cross_site: site::is_cross_site(&head.headers, host),
+            },
+            held: Held::default(),
+        }
+    }
+
+    /// Asks the app for plain bytes, under tags that it knows.
+    fn ask_plain(&mut self, headers: &mut HeaderMap, policy: &Policy) {
+        accept::ask_plain(headers);
+        let takes_coded = self.facts.accepts.choose(&policy.compress.encodings).is_some();
+        self.held = conditional::toward_app(headers, takes_coded);
+    }
+
+    /// What comes from the app, with what concerns only its own connection removed.
+    pub(super) fn receive(&self, response: &mut Response<Incoming>) {
+        let version = response.version();
+        hop::strip_response(response.headers_mut());
+        hop::add_via(response.headers_mut(), version);
+        if response.status() == StatusCode::NOT_MODIFIED {
+            self.held.toward_client(response.headers_mut());
+        }
+    }
+
+    /// The last edits, on the client's answer.
+    pub(super) fn finish(&self, route: &Route, response: &mut Response<Body>) {
+        edit(response.headers_mut(), &route.policy.response_headers);
+    }
+}
+
+fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
+    for name in &edits.remove {
+        headers.remove(name);
+    }
+    for (name, value) in &edits.set {
+        headers.insert(name, value.clone());
+    }
+}

@@ -1,0 +1,161 @@
+//! Which route a request takes: the first that matches, top to bottom.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{HeaderMap, Method};
+
+use super::facts::Facts;
+use crate::config::settings::{self, HeaderPattern, HostPattern, Match, PathPattern, Policy};
+use crate::telemetry::RouteMetrics;
+use crate::upstream::Upstream;
+
+/// All routes, in order.
+pub struct Router {
+    routes: Vec<Arc<Route>>,
+}
+
+/// A route, ready to serve.
+pub struct Route {
+    /// What it matches.
+    pub matches: Match,
+    /// How its exchanges are treated.
+    pub policy: Policy,
+    /// Where they go.
+    pub upstream: Arc<Upstream>,
+    /// What they are counted in.
+    pub metrics: Arc<RouteMetrics>,
+    running: AtomicUsize,
+}
+
+/// What of a request a route looks at.
+pub struct Seen<'a> {
+    /// Its connection.
+    pub facts: &'a Facts,
+    /// Its method.
+    pub method: &'a Method,
+    /// Lower case, without a port.
+    pub host: &'a str,
+    /// Normalised: no encoding, no `//`, no dot segments fool the comparison.
+    pub path: &'a str,
+    /// Its fields.
+    pub headers: &'a HeaderMap,
+}
+
+/// One exchange among those that a route runs at once.
+pub struct Running(Arc<Route>);
+
+impl Router {
+    /// Matches `routes` in this order.
+    #[must_use]
+    pub fn new(routes: Vec<Arc<Route>>) -> Self {
+        Self { routes }
+    }
+
+    /// The first that matches.
+    #[must_use]
+    pub fn find(&self, seen: &Seen<'_>) -> Option<&Arc<Route>> {
+        self.routes.iter().find(|route| matches(&route.matches, seen))
+    }
+}
+
+impl Route {
+    /// Serves `route` with these parts.
+    #[must_use]
+    pub fn new(route: &settings::Route, upstream: Arc<Upstream>, metrics: Arc<RouteMetrics>) -> Self {
+        Self {
+            matches: route.matches.clone(),
+            policy: route.policy.clone(),
+            upstream,
+            metrics,
+            running: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes one of `limits.concurrent_requests` places; none is left: `None`.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Option<Running> {
+        let most = self.policy.limits.concurrent_requests;
+        let before = self.running.fetch_add(1, Ordering::Relaxed);
+        let running = Running(Arc::clone(self));
+        (most == 0 || before < most).then_some(running)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn matches(wanted: &Match, seen: &Seen<'_>) -> bool {
+    any(&wanted.hosts, |host| host_matches(host, seen.host))
+        && wanted.path.as_ref().is_none_or(|path| path_matches(path, seen.path))
+        && any(&wanted.methods, |method| method == seen.method)
+        && wanted.headers.iter().all(|(name, pattern)| {
+            let mut values = seen.headers.get_all(name).iter();
+            match pattern {
+                HeaderPattern::Present => values.next().is_some(),
+                HeaderPattern::Exact(value) => values.any(|field| field == value.as_str()),
+            }
+        })
+        && any(&wanted.clients, |net| seen.facts.client.ip().is_some_and(|ip| net.contains(&ip)))
+        && any(&wanted.listeners, |listener| *listener == seen.facts.listening.address)
+}
+
+/// An absent condition holds for everything.
+fn any<T>(wanted: &[T], holds: impl Fn(&T) -> bool) -> bool {
+    wanted.is_empty() || wanted.iter().any(holds)
+}
+
+fn host_matches(pattern: &HostPattern, host: &str) -> bool {
+    match pattern {
+        HostPattern::Exact(name) => name == host,
+        HostPattern::Suffix(suffix) => host.len() > suffix.len() && host.ends_with(suffix.as_str()),
+    }
+}
+
+/// Prefixes end on segment borders: `/api` matches `/api` and `/api/x`, not `/apix`.
+fn path_matches(pattern: &PathPattern, path: &str) -> bool {
+    match pattern {
+        PathPattern::Exact(exact) => exact == path,
+        PathPattern::Prefix(prefix) => path.strip_prefix(prefix.as_str()).is_some_and(|rest| {
+            prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/')
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_end_on_segment_borders() {
+        let api = PathPattern::Prefix("/api".into());
+        assert!(path_matches(&api, "/api"));
+        assert!(path_matches(&api, "/api/users"));
+        assert!(!path_matches(&api, "/apix"));
+        let slash = PathPattern::Prefix("/ws/".into());
+        assert!(path_matches(&slash, "/ws/ticks"));
+        assert!(!path_matches(&slash, "/ws"));
+        assert!(path_matches(&PathPattern::Prefix("/".into()), "/anything"));
+    }
+
+    #[test]
+    fn exact_paths_match_nothing_else() {
+        let exact = PathPattern::Exact("/exact".into());
+        assert!(path_matches(&exact, "/exact"));
+        assert!(!path_matches(&exact, "/exact/"));
+        assert!(!path_matches(&exact, "/exactly"));
+    }
+
+    #[test]
+    fn a_wildcard_host_is_not_its_own_parent() {
+        let wildcard = HostPattern::Suffix(".example.org".into());
+        assert!(host_matches(&wildcard, "a.example.org"));
+        assert!(host_matches(&wildcard, "a.b.example.org"));
+        assert!(!host_matches(&wildcard, "example.org"));
+        assert!(!host_matches(&wildcard, ".example.org"));
+        assert!(!host_matches(&wildcard, "badexample.org"));
+    }
+}

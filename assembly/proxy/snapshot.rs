@@ -1,0 +1,100 @@
+//! The running configuration, as exchanges see it, and what all exchanges share.
+
+use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+
+use super::route::{Route, Router};
+use crate::config::{Settings, settings};
+use crate::protocol::http::Tools;
+use crate::telemetry::{Metrics, RouteMetrics, Sink};
+use crate::upstream::{BuildError, Upstream};
+
+/// One configuration; a request loads it once and keeps it to its end.
+pub struct Snapshot {
+    /// As written.
+    pub settings: Settings,
+    /// Its upstreams, in the file's order.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// Its routes, ready to be matched.
+    pub router: Router,
+}
+
+/// What outlives configurations.
+pub struct Shared {
+    /// The running configuration.
+    pub snapshot: ArcSwap<Snapshot>,
+    /// What exchanges compute with.
+    pub tools: Tools,
+    /// Access lines.
+    pub sink: Sink,
+    /// Everything that is counted.
+    pub metrics: Metrics,
+    /// The handles of what ends before a route is known.
+    pub unrouted: Arc<RouteMetrics>,
+    draining: AtomicBool,
+}
+
+impl Snapshot {
+    /// Makes `settings` ready to serve. Upstreams that did not change since `before` keep their
+    /// connections. `demo` is where the built-in application listens.
+    ///
+    /// # Errors
+    /// An upstream's TLS files cannot be used.
+    pub fn build(
+        settings: Settings,
+        before: Option<&Self>,
+        demo: Option<SocketAddr>,
+        metrics: &Metrics,
+    ) -> Result<Self, BuildError> {
+        let kept = |wanted: &settings::Upstream| {
+            let before = before?;
+            let at = before.settings.upstreams.iter().position(|upstream| upstream == wanted)?;
+            before.upstreams.get(at).map(Arc::clone)
+        };
+        let upstreams = settings
+            .upstreams
+            .iter()
+            .map(|wanted| match kept(wanted) {
+                Some(upstream) => Ok(upstream),
+                None => Upstream::new(wanted, demo, |server| metrics.server(&wanted.name, server))
+                    .map(Arc::new),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let routes = settings.routes.iter().map(|route| {
+            let upstream = Arc::clone(&upstreams[route.upstream]);
+            Arc::new(Route::new(route, upstream, metrics.route(&route.name)))
+        });
+        let router = Router::new(routes.collect());
+        Ok(Self { settings, upstreams, router })
+    }
+}
+
+impl Shared {
+    /// Starts with `snapshot`.
+    #[must_use]
+    pub fn new(snapshot: Snapshot, tools: Tools, sink: Sink, metrics: Metrics) -> Self {
+        let unrouted = metrics.route("-");
+        Self {
+            snapshot: ArcSwap::from_pointee(snapshot),
+            tools,
+            sink,
+            metrics,
+            unrouted,
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on connections are not kept.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the process is on its way out.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
