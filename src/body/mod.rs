@@ -1,17 +1,38 @@
 //! Streams: the one body type of requests and responses.
+//!
+//! A body here never runs a codec for longer than a hand-over costs, never holds more than its
+//! bound, and never ends early looking complete: what fails after the head is an error frame, which
+//! aborts the stream.
+
+mod encode;
+mod gather;
+mod guard;
+mod lease;
+mod ledger;
+mod request;
+mod wire;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
+
+pub use encode::{EncodeBody, EncodeSettings};
+pub use gather::{Budget, Gathered, gather};
+pub use guard::Guarded;
+pub use lease::{Lease, Load};
+pub use ledger::{EndedBy, Ledger};
+pub use request::{RequestBody, RequestFault, RequestLimits};
+pub use wire::{Hints, Wire};
 
 /// Why a body ended early.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The one body type.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub enum Body {
     /// No bytes, no trailers.
     #[default]
@@ -20,6 +41,35 @@ pub enum Body {
     Full(Bytes),
     /// As it comes from the peer.
     Incoming(Incoming),
+    /// What a client sends, within the limits of its route.
+    Request(Box<RequestBody>),
+    /// What a client gets, with the record of its exchange.
+    Guarded(Box<Guarded>),
+}
+
+/// Where the bytes of a guarded body come from.
+#[derive(Default)]
+pub enum Source {
+    /// Nowhere.
+    #[default]
+    Empty,
+    /// Coded bytes, all of them.
+    Ready(Bytes),
+    /// The app's own bytes.
+    Plain(Plain),
+    /// The app's answer through an encoder.
+    Encoded(Box<EncodeBody>),
+}
+
+/// What was held of the app's answer, then the rest of it as it comes, then its trailers.
+#[derive(Default)]
+pub struct Plain {
+    /// Read already.
+    pub held: std::vec::IntoIter<Bytes>,
+    /// Absent: everything was read.
+    pub rest: Option<Incoming>,
+    /// Only where everything was read.
+    pub trailers: Option<HeaderMap>,
 }
 
 impl HttpBody for Body {
@@ -38,6 +88,8 @@ impl HttpBody for Body {
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
             Self::Incoming(incoming) => Pin::new(incoming).poll_frame(cx).map_err(Into::into),
+            Self::Request(request) => request.poll_frame(cx),
+            Self::Guarded(guarded) => guarded.poll_frame(cx),
         }
     }
 
@@ -46,6 +98,8 @@ impl HttpBody for Body {
             Self::Empty => true,
             Self::Full(bytes) => bytes.is_empty(),
             Self::Incoming(incoming) => incoming.is_end_stream(),
+            Self::Request(request) => request.is_end_stream(),
+            Self::Guarded(guarded) => guarded.is_end_stream(),
         }
     }
 
@@ -54,6 +108,91 @@ impl HttpBody for Body {
             Self::Empty => SizeHint::with_exact(0),
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Incoming(incoming) => incoming.size_hint(),
+            Self::Request(request) => request.size_hint(),
+            Self::Guarded(guarded) => guarded.size_hint(),
+        }
+    }
+}
+
+impl Source {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+        ledger: &mut Ledger,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Self::Empty => Poll::Ready(None),
+            Self::Ready(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = Self::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Self::Plain(plain) => {
+                let polled = std::task::ready!(plain.poll_frame(cx));
+                if let Some(Ok(frame)) = &polled {
+                    ledger.plain(frame.data_ref().map_or(0, Bytes::len));
+                }
+                Poll::Ready(polled)
+            }
+            Self::Encoded(encode) => encode.poll_frame(cx, ledger),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Ready(bytes) => bytes.is_empty(),
+            Self::Plain(plain) => plain.is_end_stream(),
+            Self::Encoded(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Ready(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Plain(plain) => plain.size_hint(),
+            Self::Encoded(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Plain {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(bytes) = self.held.next() {
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        match &mut self.rest {
+            Some(incoming) => Pin::new(incoming).poll_frame(cx).map_err(Into::into),
+            None => Poll::Ready(
+                self.trailers
+                    .take()
+                    .map(|trailers| Ok(Frame::trailers(trailers))),
+            ),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.held.as_slice().is_empty()
+            && self.trailers.is_none()
+            && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let held = self
+            .held
+            .as_slice()
+            .iter()
+            .map(|bytes| bytes.len() as u64)
+            .sum::<u64>();
+        match &self.rest {
+            // Trailers want chunks over HTTP/1.
+            None if self.trailers.is_some() => SizeHint::default(),
+            None => SizeHint::with_exact(held),
+            Some(rest) => rest
+                .size_hint()
+                .exact()
+                .map_or_else(SizeHint::default, |more| SizeHint::with_exact(held + more)),
         }
     }
 }

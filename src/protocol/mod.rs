@@ -1,1 +1,7 @@
-//! Not built yet.
+//! Speaks: the answer of one exchange, in its protocol.
+
+mod failure;
+pub mod http;
+pub mod tunnel;
+
+pub use failure::{Failure, Kind, Side};

@@ -1,1 +1,17 @@
-//! Not built yet.
+//! Conducts: which route, what is asked of the app, what the client gets.
+
+mod error;
+mod exchange;
+mod facts;
+mod informational;
+mod intake;
+mod outgoing;
+mod route;
+mod snapshot;
+mod upgrade;
+
+pub use error::{RefusedHead, refuse};
+pub use exchange::exchange;
+pub use facts::{Client, Facts, Listening};
+pub use route::{Route, Router};
+pub use snapshot::{Shared, Snapshot};

@@ -9,10 +9,10 @@ use super::client::{Client, Link, Unanswered};
 use super::connect::Ends;
 use super::endpoint::Endpoint;
 use super::gate::Place;
-use super::lease::Lease;
 use super::sending::{Again, Sending};
 use super::{Answer, Call, SendError, Upstream};
 use crate::body::Body;
+use crate::body::Lease;
 use crate::telemetry::ServerMetrics;
 
 /// A request that may still be sent.

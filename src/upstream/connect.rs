@@ -18,6 +18,7 @@ use super::gate::Place;
 use super::io::{Io, Stream};
 use super::proxy_header;
 use super::resolve::Resolver;
+use super::strict::Strict;
 use super::tls::Tls;
 use crate::config::settings::ProxyProtocol;
 
@@ -47,11 +48,11 @@ pub(super) struct Ends {
 }
 
 /// What HTTP/1 runs on: THE place where the stream is held to the strict grammar.
-pub(super) type Http1Io = Io;
+pub(super) type Http1Io = Strict<Io>;
 
 /// Wraps the stream for HTTP/1.
 pub(super) fn held_to_grammar(io: Io) -> Http1Io {
-    io
+    Strict::new(io)
 }
 
 impl Connector {

@@ -12,10 +12,10 @@ use super::client::{Client, Link};
 use super::connect::{Connector, Ends, Target};
 use super::error::{BuildError, SendError, TlsError};
 use super::gate::{Gate, Place};
-use super::lease::Load;
 use super::resolve::Resolver;
 use super::tls::{self, Tls};
 use super::{http1, http2};
+use crate::body::Load;
 use crate::config::settings::{ProxyProtocol, Server, Upstream as Settings, UpstreamProtocol};
 use crate::telemetry::ServerMetrics;
 

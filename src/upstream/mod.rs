@@ -20,7 +20,6 @@ mod gate;
 mod http1;
 mod http2;
 mod io;
-mod lease;
 mod proxy_header;
 mod resolve;
 mod sending;
@@ -48,8 +47,8 @@ use balance::Candidate;
 use endpoint::Endpoint;
 use gate::Gate;
 
+pub use crate::body::{Lease, Load};
 pub use error::{BuildError, ConnectError, SendError, TlsError};
-pub use lease::{Lease, Load};
 
 /// One named upstream: the servers of one application.
 pub struct Upstream {

@@ -9,7 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::io::{
+    AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional_with_sizes,
+};
 use tokio::time::{Instant, sleep_until};
 
 use crate::body::{EndedBy, Ledger};
@@ -40,11 +42,19 @@ impl Tunnel {
             Err(error) => return self.ledger.broken(EndedBy::Upstream, error.to_string()),
         };
         let heard = Arc::new(Mutex::new(Instant::now()));
-        let mut client = Watched { inner: client, heard: Arc::clone(&heard) };
+        let mut client = Watched {
+            inner: client,
+            heard: Arc::clone(&heard),
+        };
         if let Err(error) = app.write_all(&early).await {
             return self.ledger.broken(EndedBy::Upstream, error.to_string());
         }
-        let mut copy = pin!(copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER, BUFFER));
+        let mut copy = pin!(copy_bidirectional_with_sizes(
+            &mut client,
+            &mut app,
+            BUFFER,
+            BUFFER
+        ));
         loop {
             let silent_until = *heard.lock() + self.idle;
             tokio::select! {

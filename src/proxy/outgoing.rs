@@ -11,13 +11,15 @@ use super::route::Route;
 use super::snapshot::Shared;
 use super::upgrade::Wanted;
 use crate::body::{Body, Ledger, RequestBody, RequestLimits};
+use crate::codec::Coding;
 use crate::config::settings::{HeaderEdits, Policy, Requests};
-use crate::head::accept::{self, Accepts};
+use crate::head::accept;
 use crate::head::conditional::{self, Held};
 use crate::head::expect::Expectation;
+use crate::head::hop;
 use crate::head::media::MediaType;
-use crate::head::{cache_control, forwarded, hop, site, vary};
-use crate::protocol::{Failure, Kind, http as answer};
+use crate::policy;
+use crate::protocol::{Failure, Kind};
 use crate::telemetry::trace::TraceContext;
 use crate::upstream::Call;
 
@@ -31,7 +33,7 @@ pub(super) struct Outgoing {
 
 /// What is remembered until the answer comes.
 pub(super) struct Asked {
-    pub(super) facts: answer::Asked,
+    pub(super) facts: policy::Asked,
     /// The entity tags that the client holds.
     held: Held,
 }
@@ -54,31 +56,50 @@ impl Outgoing {
         // 100 Continue is said here, when the app's connection takes the body.
         head.headers.remove(header::EXPECT);
         let is_grpc = MediaType::of(&head.headers).is_some_and(MediaType::is_grpc);
-        let version = head.version;
-        let upgrade = Wanted::of(&mut head, policy);
-        let mut asked = Asked::of(&head, host);
+        let mut asked = Asked::of(&head, host, policy);
+        let hop = hop::strip_request(&mut head.headers, head.version);
+        let upgrade = Wanted::of(&mut head, &hop.upgrade, policy);
+        if upgrade.is_none() {
+            if let Some(wire) = &ledger.wire {
+                wire.stay();
+            }
+        }
         let unbounded = is_grpc || upgrade.is_some();
-        let body = body(shared, policy, &mut head, incoming, unbounded)?;
-        hop::strip_request(&mut head.headers);
+        let part = ledger.wire.as_ref().map(|wire| wire.part());
+        let body = body(shared, policy, &mut head, (incoming, part), unbounded)?;
         forward(&mut head, facts, host);
         if policy.compress.enabled {
             asked.ask_plain(&mut head.headers, policy);
         }
+        if is_grpc || hop.takes_trailers {
+            head.headers
+                .insert(header::TE, HeaderValue::from_static("trailers"));
+        }
         let trace = TraceContext::join(&head.headers);
         ledger.trace = Some(trace.trace_id());
-        head.headers.insert("traceparent", trace.header_value());
+        trace.pass_on(&mut head.headers);
         edit(&mut head.headers, &policy.request_headers);
+        let repeatable = head.method.is_idempotent() && upgrade.is_none();
         if let Some(wanted) = &upgrade {
             wanted.ask(&mut head);
         }
+        let head_timeout = (!is_grpc).then_some(route.head_timeout);
         let call = Call {
-            repeatable: head.method.is_idempotent() && body.is_end_stream() && upgrade.is_none(),
-            head_timeout: (!is_grpc).then_some(route.upstream_head_timeout()),
+            repeatable,
+            head_timeout,
             client: facts.client.address,
+            local: None,
         };
         let mut request = Request::from_parts(head, body);
-        informational::relay(&mut request, facts, version, &shared.metrics);
-        Ok(Self { asked, request, call, upgrade })
+        if asked.facts.version == Version::HTTP_11 || ledger.wire.is_none() {
+            informational::relay(&mut request, ledger.wire.as_deref(), &shared.metrics);
+        }
+        Ok(Self {
+            asked,
+            request,
+            call,
+            upgrade,
+        })
     }
 }
 
@@ -87,23 +108,33 @@ fn body(
     shared: &Shared,
     policy: &Policy,
     head: &mut Parts,
-    incoming: Incoming,
+    (incoming, part): (Incoming, Option<Box<dyn Send + Sync>>),
     unbounded: bool,
 ) -> Result<Body, Failure> {
     if incoming.is_end_stream() {
         return Ok(Body::Empty);
     }
-    let bytes = if unbounded { u64::MAX } else { policy.limits.request_body };
+    let bytes = if unbounded {
+        u64::MAX
+    } else {
+        policy.limits.request_body
+    };
     if incoming.size_hint().lower() > bytes {
         return Err(Failure::client(Kind::TooLarge));
     }
-    let pause = if unbounded { None } else { Some(policy.timeouts.request_body) };
-    let body = RequestBody::new(incoming, RequestLimits { bytes, pause });
+    let pause = if unbounded {
+        None
+    } else {
+        Some(policy.timeouts.request_body)
+    };
+    let body = RequestBody::new(incoming, RequestLimits { bytes, pause }, part);
     let coding = match policy.compress.requests {
         Requests::Decompress if !unbounded => coding_of(&head.headers),
         _ => None,
     };
-    let Some(coding) = coding else { return Ok(Body::Request(Box::new(body))) };
+    let Some(coding) = coding else {
+        return Ok(Body::Request(Box::new(body)));
+    };
     for stale in [header::CONTENT_ENCODING, header::CONTENT_LENGTH] {
         head.headers.remove(stale);
     }
@@ -113,29 +144,33 @@ fn body(
     }
     let tools = &shared.tools;
     let most = policy.compress.max_inflated;
-    Ok(Body::Request(Box::new(body.inflated(coding, most, tools.inline, tools.pool.clone()))))
+    Ok(Body::Request(Box::new(body.inflated(
+        coding,
+        most,
+        tools.inline,
+        tools.pool.clone(),
+    ))))
 }
 
 /// The one coding of a request body; several, or one that is unknown here, pass as they are.
-fn coding_of(headers: &HeaderMap) -> Option<crate::codec::Coding> {
+fn coding_of(headers: &HeaderMap) -> Option<Coding> {
     let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
     let (only, more) = (values.next()?, values.next());
-    more.is_none().then(|| accept::coding_named(only.as_bytes()))?
+    if more.is_some() {
+        None
+    } else {
+        Coding::from_token(only.to_str().ok()?)
+    }
 }
 
 /// Says where the request comes from, and puts its target into the form for an origin.
 fn forward(head: &mut Parts, facts: &Facts, host: &str) {
-    let via = forwarded::Hop {
-        client: facts.client.ip(),
-        scheme: facts.scheme(),
-        host,
-        trusted: facts.trusted,
-        version: head.version,
-    };
-    via.toward_app(&mut head.headers);
     if let Ok(value) = HeaderValue::from_str(host) {
         head.headers.insert(header::HOST, value);
     }
+    facts.forwarded.announce(&mut head.headers);
+    hop::via(&mut head.headers, head.version);
+    hop::join_cookies(&mut head.headers);
     if head.uri.authority().is_some() || head.uri.scheme().is_some() {
         let target = head.uri.path_and_query().cloned();
         head.uri = target.map_or_else(Uri::default, Uri::from);
@@ -144,15 +179,11 @@ fn forward(head: &mut Parts, facts: &Facts, host: &str) {
 }
 
 impl Asked {
-    fn of(head: &Parts, host: &str) -> Self {
+    fn of(head: &Parts, host: &str, policy: &Policy) -> Self {
+        let (method, version) = (&head.method, head.version);
+        let facts = policy::Asked::of(method, version, host, &head.headers, &policy.compress);
         Self {
-            facts: answer::Asked {
-                method: head.method.clone(),
-                version: head.version,
-                accepts: Accepts::parse(&head.headers),
-                no_transform: cache_control::no_transform(&head.headers),
-                cross_site: site::is_cross_site(&head.headers, host),
-            },
+            facts,
             held: Held::default(),
         }
     }
@@ -160,15 +191,14 @@ impl Asked {
     /// Asks the app for plain bytes, under tags that it knows.
     fn ask_plain(&mut self, headers: &mut HeaderMap, policy: &Policy) {
         accept::ask_plain(headers);
-        let takes_coded = self.facts.accepts.choose(&policy.compress.encodings).is_some();
-        self.held = conditional::toward_app(headers, takes_coded);
+        self.held = conditional::toward_app(headers, self.facts.takes_coded(&policy.compress));
     }
 
     /// What comes from the app, with what concerns only its own connection removed.
     pub(super) fn receive(&self, response: &mut Response<Incoming>) {
         let version = response.version();
         hop::strip_response(response.headers_mut());
-        hop::add_via(response.headers_mut(), version);
+        hop::via(response.headers_mut(), version);
         if response.status() == StatusCode::NOT_MODIFIED {
             self.held.toward_client(response.headers_mut());
         }

@@ -24,8 +24,8 @@ const SLICE: usize = 64 * 1024;
 pub struct RequestLimits {
     /// Bytes as they arrive.
     pub bytes: u64,
-    /// Between two reads.
-    pub pause: Duration,
+    /// Between two reads; absent: any.
+    pub pause: Option<Duration>,
 }
 
 /// Why a request body did not get through; the client's doing.
@@ -56,6 +56,8 @@ pub struct RequestBody {
     pause: Option<Pin<Box<Sleep>>>,
     pausing: bool,
     inflate: Option<Box<Inflate>>,
+    /// Keeps the connection's state for as long as the body is read.
+    _part: Option<Box<dyn Send + Sync>>,
 }
 
 struct Inflate {
@@ -79,8 +81,20 @@ struct Inflated {
 impl RequestBody {
     /// Passes `incoming` on within `limits`.
     #[must_use]
-    pub fn new(incoming: Incoming, limits: RequestLimits) -> Self {
-        Self { incoming, limits, seen: 0, pause: None, pausing: false, inflate: None }
+    pub fn new(
+        incoming: Incoming,
+        limits: RequestLimits,
+        part: Option<Box<dyn Send + Sync>>,
+    ) -> Self {
+        Self {
+            incoming,
+            limits,
+            seen: 0,
+            pause: None,
+            pausing: false,
+            inflate: None,
+            _part: part,
+        }
     }
 
     /// The app gets it plain, and no more than `most` bytes of it.
@@ -134,8 +148,8 @@ impl RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RequestFault>>> {
         let Poll::Ready(polled) = Pin::new(&mut self.incoming).poll_frame(cx) else {
-            ready!(self.poll_pause(cx));
-            return Poll::Ready(Some(Err(RequestFault::Slow(self.limits.pause))));
+            let limit = ready!(self.poll_pause(cx));
+            return Poll::Ready(Some(Err(RequestFault::Slow(limit))));
         };
         self.pausing = false;
         Poll::Ready(match polled {
@@ -152,14 +166,19 @@ impl RequestBody {
         })
     }
 
-    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let limit = self.limits.pause;
-        let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+    /// Ready once nothing came for too long.
+    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
+        let Some(limit) = self.limits.pause else {
+            return Poll::Pending;
+        };
+        let pause = self
+            .pause
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         if !self.pausing {
             self.pausing = true;
             pause.as_mut().reset(Instant::now() + limit);
         }
-        pause.as_mut().poll(cx)
+        pause.as_mut().poll(cx).map(|()| limit)
     }
 }
 
@@ -194,7 +213,9 @@ impl Inflate {
                 }
                 continue;
             }
-            let Some(decoder) = self.decoder.take() else { return Poll::Ready(None) };
+            let Some(decoder) = self.decoder.take() else {
+                return Poll::Ready(None);
+            };
             if self.input.is_empty() {
                 self.done = true;
                 return match decoder.finish() {
@@ -211,7 +232,8 @@ impl Inflate {
             } else {
                 let estimate = cost::decode_estimate(self.coding, SLICE);
                 self.errand = Some(
-                    self.pool.run_more(Lane::Short, estimate, move || inflate(decoder, input)),
+                    self.pool
+                        .run_more(Lane::Short, estimate, move || inflate(decoder, input)),
                 );
             }
         }
@@ -244,5 +266,9 @@ fn inflate(mut decoder: Decoder, mut input: Bytes) -> Inflated {
         input.advance(progress.consumed);
         output.freeze()
     });
-    Inflated { decoder, input, output: result }
+    Inflated {
+        decoder,
+        input,
+        output: result,
+    }
 }

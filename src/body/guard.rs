@@ -33,7 +33,12 @@ impl Guarded {
         lease: Option<Lease>,
         deadline: Option<Pin<Box<Sleep>>>,
     ) -> Self {
-        let mut guarded = Self { source, ledger, lease, deadline };
+        let mut guarded = Self {
+            source,
+            ledger,
+            lease,
+            deadline,
+        };
         if guarded.source.is_end_stream() {
             guarded.finish();
         }
@@ -53,7 +58,11 @@ impl Guarded {
                 }
             }
             Poll::Ready(Some(Err(error))) => {
-                let by = if error.is::<hyper::Error>() { EndedBy::Upstream } else { EndedBy::Proxy };
+                let by = if error.is::<hyper::Error>() {
+                    EndedBy::Upstream
+                } else {
+                    EndedBy::Proxy
+                };
                 self.ledger.broken(by, error.to_string());
                 self.source = Source::Empty;
                 self.lease = None;

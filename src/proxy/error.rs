@@ -1,8 +1,6 @@
 //! The one place where a failure becomes an answer.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, Uri, header};
@@ -15,18 +13,20 @@ use crate::protocol::{Failure, Kind};
 /// What a client that finds no room is asked to wait, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// A request that never became one: it was refused before a route was known.
-pub struct RefusedHead<'a> {
+/// A request that never became one: the gate refused its head.
+pub struct RefusedHead {
     /// What it is answered with.
     pub status: StatusCode,
+    /// The word it is counted under.
+    pub word: &'static str,
     /// What is wrong with it.
-    pub what: &'a str,
+    pub what: String,
     /// Its method, if legible.
-    pub method: Option<&'a str>,
+    pub method: Option<String>,
     /// Its target, if legible.
-    pub target: Option<&'a str>,
+    pub target: Option<String>,
     /// Its host, if legible.
-    pub host: Option<&'a str>,
+    pub host: Option<String>,
 }
 
 /// Answers with what went wrong, in a short line of text.
@@ -40,7 +40,10 @@ pub(super) fn response(failure: &Failure, mut ledger: Box<Ledger>) -> Response<B
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(text.len()));
     match failure.kind {
@@ -54,10 +57,17 @@ pub(super) fn response(failure: &Failure, mut ledger: Box<Ledger>) -> Response<B
         _ => {}
     }
     // What is left of the request's body is not worth reading.
-    if failure.ended_by() == EndedBy::Client && ledger.protocol != "HTTP/2.0" && closes(failure.kind) {
+    if failure.ended_by() == EndedBy::Client
+        && ledger.protocol != "HTTP/2.0"
+        && closes(failure.kind)
+    {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let source = if ledger.method == Method::HEAD { Source::Empty } else { Source::Ready(text) };
+    let source = if ledger.method == Method::HEAD {
+        Source::Empty
+    } else {
+        Source::Ready(text)
+    };
     *response.body_mut() = Body::Guarded(Box::new(Guarded::new(source, ledger, None, None)));
     response
 }
@@ -74,9 +84,11 @@ fn text(status: StatusCode, sentence: &str) -> Bytes {
     Bytes::from(format!("{} {reason}: {sentence}\n", status.as_u16()))
 }
 
-/// The whole answer, as bytes, to a head that hyper never saw; it leaves its record here.
-pub fn refusal(shared: &Arc<Shared>, client: Client, refused: &RefusedHead<'_>) -> Bytes {
-    let method = refused.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok());
+/// Answers a head that the gate refused; it leaves its record like any other.
+pub fn refuse(shared: &Arc<Shared>, client: Client, refused: RefusedHead) -> Response<Body> {
+    let method = refused
+        .method
+        .and_then(|method| Method::from_bytes(method.as_bytes()).ok());
     let target = refused.target.and_then(|target| target.parse::<Uri>().ok());
     let mut ledger = Ledger::open(
         shared.sink.clone(),
@@ -84,23 +96,21 @@ pub fn refusal(shared: &Arc<Shared>, client: Client, refused: &RefusedHead<'_>) 
         method.unwrap_or_default(),
         target.unwrap_or_default(),
     );
+    shared.metrics.refused(refused.word).inc();
     ledger.client = client.ip();
     ledger.host = refused.host.map(Into::into);
     ledger.status = refused.status;
-    ledger.broken(EndedBy::Client, refused.what);
-    let body = text(refused.status, refused.what);
-    ledger.sent(body.len());
-    let mut head = String::with_capacity(256);
-    let _ = write!(
-        head,
-        "HTTP/1.1 {} {}\r\ndate: {}\r\ncontent-type: text/plain; charset=utf-8\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n",
-        refused.status.as_u16(),
-        refused.status.canonical_reason().unwrap_or(""),
-        httpdate::fmt_http_date(SystemTime::now()),
-        body.len(),
+    ledger.broken(EndedBy::Client, refused.what.as_str());
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = refused.status;
+    let text = text(refused.status, &refused.what);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
     );
-    let mut bytes = head.into_bytes();
-    bytes.extend_from_slice(&body);
-    Bytes::from(bytes)
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    let body = Guarded::new(Source::Ready(text), ledger, None, None);
+    *response.body_mut() = Body::Guarded(Box::new(body));
+    response
 }

@@ -48,7 +48,9 @@ impl Threads {
         });
         let mut orders = Vec::new();
         for number in 0..count {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
             let (order, ordered) = mpsc::unbounded_channel();
             let server = Arc::clone(&server);
             std::thread::Builder::new()
@@ -56,7 +58,11 @@ impl Threads {
                 .spawn(move || runtime.block_on(run(server, ordered)))?;
             orders.push(order);
         }
-        Ok(Self { server, drain, orders })
+        Ok(Self {
+            server,
+            drain,
+            orders,
+        })
     }
 
     /// Accepts on `port` from now on.
@@ -73,7 +79,9 @@ impl Threads {
     pub async fn drain(&self, patience: Duration) -> bool {
         self.server.shared.drain();
         self.drain.send_replace(true);
-        timeout(patience, self.server.places.acquire_many(self.server.most)).await.is_ok()
+        timeout(patience, self.server.places.acquire_many(self.server.most))
+            .await
+            .is_ok()
     }
 }
 
@@ -83,7 +91,9 @@ async fn run(server: Arc<Server>, mut ordered: mpsc::UnboundedReceiver<Arc<Port>
             Ok(acceptor) => {
                 tokio::spawn(accept(Arc::clone(&server), port, acceptor));
             }
-            Err(error) => tracing::error!(%error, address = port.url(), "this thread cannot listen"),
+            Err(error) => {
+                tracing::error!(%error, address = port.url(), "this thread cannot listen")
+            }
         }
     }
 }

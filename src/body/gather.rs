@@ -54,9 +54,18 @@ pub async fn gather(
     wait: Duration,
     budget: &Budget,
 ) -> Result<Gathered, BoxError> {
-    let mut gathered = Gathered { hold: Hold { budget: Some(budget.clone()), bytes: 0 }, ..Gathered::default() };
+    let mut gathered = Gathered {
+        hold: Hold {
+            budget: Some(budget.clone()),
+            bytes: 0,
+        },
+        ..Gathered::default()
+    };
     // The first pass takes what is there already: no timer is armed for it.
-    if poll_fn(|cx| Poll::Ready(gathered.take(incoming, most, cx))).await.is_ready()? {
+    if poll_fn(|cx| Poll::Ready(gathered.take(incoming, most, cx)))
+        .await
+        .is_ready()?
+    {
         return Ok(gathered);
     }
     let mut deadline = pin!(tokio::time::sleep(wait));
@@ -125,18 +134,24 @@ impl Budget {
     /// So many bytes for all.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        Self { left: Arc::new(AtomicU64::new(bytes)) }
+        Self {
+            left: Arc::new(AtomicU64::new(bytes)),
+        }
     }
 }
 
 impl Hold {
     /// Takes `bytes` more; false when they were not to be had.
     fn grow(&mut self, bytes: usize) -> bool {
-        let Some(budget) = &self.budget else { return false };
+        let Some(budget) = &self.budget else {
+            return false;
+        };
         let bytes = bytes as u64;
         let taken = budget
             .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(bytes)
+            });
         if taken.is_ok() {
             self.bytes += bytes;
         }

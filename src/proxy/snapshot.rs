@@ -1,7 +1,7 @@
 //! The running configuration, as exchanges see it, and what all exchanges share.
 
-use std::sync::Arc;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
@@ -51,7 +51,11 @@ impl Snapshot {
     ) -> Result<Self, BuildError> {
         let kept = |wanted: &settings::Upstream| {
             let before = before?;
-            let at = before.settings.upstreams.iter().position(|upstream| upstream == wanted)?;
+            let at = before
+                .settings
+                .upstreams
+                .iter()
+                .position(|upstream| upstream == wanted)?;
             before.upstreams.get(at).map(Arc::clone)
         };
         let upstreams = settings
@@ -65,10 +69,20 @@ impl Snapshot {
             .collect::<Result<Vec<_>, _>>()?;
         let routes = settings.routes.iter().map(|route| {
             let upstream = Arc::clone(&upstreams[route.upstream]);
-            Arc::new(Route::new(route, upstream, metrics.route(&route.name)))
+            let timeout = settings.upstreams[route.upstream].response_head_timeout;
+            Arc::new(Route::new(
+                route,
+                upstream,
+                timeout,
+                metrics.route(&route.name),
+            ))
         });
         let router = Router::new(routes.collect());
-        Ok(Self { settings, upstreams, router })
+        Ok(Self {
+            settings,
+            upstreams,
+            router,
+        })
     }
 }
 

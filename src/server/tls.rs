@@ -56,12 +56,21 @@ fn client_verifier(
     tls: &ListenTls,
     provider: &Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsFault> {
-    let Some(path) = &tls.client_ca else { return Ok(WebPkiClientVerifier::no_client_auth()) };
-    let fault = |what: String| TlsFault::File { path: path.clone(), what };
+    let Some(path) = &tls.client_ca else {
+        return Ok(WebPkiClientVerifier::no_client_auth());
+    };
+    let fault = |what: String| TlsFault::File {
+        path: path.clone(),
+        what,
+    };
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(error.to_string()))? {
+    for certificate in
+        CertificateDer::pem_file_iter(path).map_err(|error| fault(error.to_string()))?
+    {
         let certificate = certificate.map_err(|error| fault(error.to_string()))?;
-        roots.add(certificate).map_err(|error| fault(error.to_string()))?;
+        roots
+            .add(certificate)
+            .map_err(|error| fault(error.to_string()))?;
     }
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
         .build()
@@ -74,7 +83,10 @@ struct Candidate(Arc<CertifiedKey>);
 
 impl Candidate {
     fn load(pair: &KeyPair, provider: &rustls::crypto::CryptoProvider) -> Result<Self, TlsFault> {
-        let fault = |path: &PathBuf, what: String| TlsFault::File { path: path.clone(), what };
+        let fault = |path: &PathBuf, what: String| TlsFault::File {
+            path: path.clone(),
+            what,
+        };
         let chain = CertificateDer::pem_file_iter(&pair.chain)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| fault(&pair.chain, error.to_string()))?;
@@ -99,9 +111,14 @@ struct BySni(Vec<Candidate>);
 
 impl ResolvesServerCert for BySni {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let wanted = hello.server_name().and_then(|name| ServerName::try_from(name).ok());
-        let fitting = wanted.and_then(|name| self.0.iter().find(|candidate| candidate.is_for(&name)));
-        fitting.or_else(|| self.0.first()).map(|candidate| Arc::clone(&candidate.0))
+        let wanted = hello
+            .server_name()
+            .and_then(|name| ServerName::try_from(name).ok());
+        let fitting =
+            wanted.and_then(|name| self.0.iter().find(|candidate| candidate.is_for(&name)));
+        fitting
+            .or_else(|| self.0.first())
+            .map(|candidate| Arc::clone(&candidate.0))
     }
 }
 

@@ -17,7 +17,7 @@ impl Load {
     }
 }
 
-/// Counts one request at a server, and one stream of its HTTP/2 connection.
+/// Counts one request at a server and holds its place among the upstream's connections.
 ///
 /// Dropping it gives both back; it travels with the response's body.
 #[derive(Debug)]

@@ -3,32 +3,26 @@
 //! hyper sends no 1xx of ours; the gate does, over HTTP/1.1, when nothing else is on its way out.
 //! Otherwise, and over HTTP/2, they are dropped and counted (DESIGN.md, Decided).
 
-use std::sync::Arc;
-
 use bytes::{BufMut as _, Bytes, BytesMut};
-use http::{HeaderMap, Request, StatusCode, Version};
+use http::{HeaderMap, Request, StatusCode};
 
-use super::facts::Facts;
-use crate::body::Body;
+use crate::body::{Body, Wire};
 use crate::head::hop;
 use crate::telemetry::Metrics;
 
 /// Relays what the app says before its answer.
-pub(super) fn relay(
-    request: &mut Request<Body>,
-    facts: &Facts,
-    version: Version,
-    metrics: &Metrics,
-) {
+pub(super) fn relay(request: &mut Request<Body>, wire: Option<&dyn Wire>, metrics: &Metrics) {
     let dropped = metrics.informational_dropped();
-    let wire = facts.wire.as_ref().filter(|_| version == Version::HTTP_11).map(Arc::clone);
+    let hints = wire.map(Wire::hints);
     hyper::ext::on_informational(request, move |response| {
         // 100 answers our own Expect, which we do not send; 102 says nothing that lasts.
         if response.status() != StatusCode::EARLY_HINTS {
             return;
         }
-        let sent = wire.as_ref().is_some_and(|wire| wire.informational(head(response.headers())));
-        if !sent {
+        if !hints
+            .as_ref()
+            .is_some_and(|hints| hints.send(&head(response.headers())))
+        {
             dropped.inc();
         }
     });

@@ -24,7 +24,7 @@ use super::outgoing::{Asked, Outgoing};
 use super::route::Route;
 use super::snapshot::Shared;
 use super::upgrade::Agreed;
-use crate::body::{Body, Ledger, Lease};
+use crate::body::{Body, Lease, Ledger, Wire};
 use crate::protocol::http::{FromApp, respond};
 use crate::protocol::{Failure, Kind};
 use crate::upstream::{Answer, Call, SendError};
@@ -34,8 +34,9 @@ pub async fn exchange(
     shared: &Arc<Shared>,
     facts: &Arc<Facts>,
     request: Request<Incoming>,
+    wire: Option<Box<dyn Wire>>,
 ) -> Response<Body> {
-    let mut ledger = open(shared, facts, &request);
+    let mut ledger = open(shared, facts, &request, wire);
     match ask(shared, facts, request, &mut ledger).await {
         Ok(Step::Answered(answered)) => {
             let Answered { asked, route, from } = *answered;
@@ -54,7 +55,12 @@ pub async fn exchange(
 }
 
 /// Opens the record.
-fn open(shared: &Shared, facts: &Arc<Facts>, request: &Request<Incoming>) -> Box<Ledger> {
+fn open(
+    shared: &Shared,
+    facts: &Arc<Facts>,
+    request: &Request<Incoming>,
+    wire: Option<Box<dyn Wire>>,
+) -> Box<Ledger> {
     let mut ledger = Ledger::open(
         shared.sink.clone(),
         Arc::clone(&shared.unrouted),
@@ -63,10 +69,10 @@ fn open(shared: &Shared, facts: &Arc<Facts>, request: &Request<Incoming>) -> Box
     );
     ledger.client = facts.client.ip();
     ledger.protocol = intake::protocol(request.version());
-    match &facts.wire {
-        Some(wire) => ledger.over(Arc::clone(wire)),
-        None => ledger.hold(facts.busy()),
+    if wire.is_none() {
+        ledger.hold(facts.busy());
     }
+    ledger.wire = wire;
     ledger
 }
 
@@ -96,16 +102,22 @@ async fn ask(
     drop(snapshot);
     ledger.metrics = Arc::clone(&route.metrics);
     enter(&route, ledger)?;
-    let outgoing = Outgoing::prepare(shared, facts, &route, host, request, ledger)?;
-    let Outgoing { asked, request, call, upgrade } = outgoing;
-    if let Some(wire) = facts.wire.as_ref().filter(|_| upgrade.is_none()) {
-        wire.stay();
-    }
+    let outgoing = Outgoing::prepare(shared, facts, &route, &host, request, ledger)?;
+    let Outgoing {
+        asked,
+        request,
+        call,
+        upgrade,
+    } = outgoing;
     let mut deadline = (!route.policy.timeouts.response.is_zero())
         .then(|| Box::pin(tokio::time::sleep(route.policy.timeouts.response)));
     let asking = Instant::now();
     let answer = send(&route, request, call, &mut deadline).await?;
-    let Answer { mut response, server, lease } = answer;
+    let Answer {
+        mut response,
+        server,
+        lease,
+    } = answer;
     ledger.server = Some(server);
     ledger.server_took = Some(asking.elapsed());
     if let Some(wanted) = upgrade {
@@ -113,11 +125,13 @@ async fn ask(
             ledger.hold(lease);
             return Ok(Step::Upgraded(Box::new(agreed)));
         }
-        if let Some(wire) = &facts.wire {
+        if let Some(wire) = &ledger.wire {
             wire.stay();
         }
     } else if response.status().is_informational() {
-        return Err(Failure::app(Kind::BadGateway("the application switched protocols unasked")));
+        return Err(Failure::app(Kind::BadGateway(
+            "the application switched protocols unasked",
+        )));
     }
     let from = from_app(response, lease, deadline, &asked);
     Ok(Step::Answered(Box::new(Answered { asked, route, from })))
@@ -162,5 +176,10 @@ fn from_app(
 ) -> FromApp {
     asked.receive(&mut response);
     let (head, incoming) = response.into_parts();
-    FromApp { head, incoming, lease: Some(lease), deadline }
+    FromApp {
+        head,
+        incoming,
+        lease: Some(lease),
+        deadline,
+    }
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 use ipnet::IpNet;
 use parking_lot::Mutex;
 
-use crate::body::Wire;
 use crate::config::settings::Address;
+use crate::head::forwarded;
 use crate::protocol::tunnel::Tunnel;
 
 /// A listening address, as far as exchanges care.
@@ -35,10 +35,8 @@ pub struct Facts {
     pub listening: Arc<Listening>,
     /// Who it is.
     pub client: Client,
-    /// Its forwarding fields are kept.
-    pub trusted: bool,
-    /// The connection itself, where it speaks HTTP/1.
-    pub wire: Option<Arc<dyn Wire>>,
+    /// What the app is told of it.
+    pub forwarded: forwarded::Peer,
     /// What an HTTP/1 connection is to become once its 101 is written.
     pub tunnel: Mutex<Option<Tunnel>>,
     activity: Mutex<Activity>,
@@ -65,22 +63,20 @@ impl Facts {
     /// A connection of `client` to `listening`.
     #[must_use]
     pub fn new(listening: Arc<Listening>, client: Client) -> Self {
-        let trusted = client.ip().is_none_or(|ip| listening.trust.iter().any(|net| net.contains(&ip)));
+        let trusted = client
+            .ip()
+            .is_none_or(|ip| listening.trust.iter().any(|net| net.contains(&ip)));
+        let forwarded = forwarded::Peer::new(client.ip(), listening.tls, trusted);
         Self {
             listening,
             client,
-            trusted,
-            wire: None,
+            forwarded,
             tunnel: Mutex::new(None),
-            activity: Mutex::new(Activity { running: 0, quiet_since: Instant::now() }),
+            activity: Mutex::new(Activity {
+                running: 0,
+                quiet_since: Instant::now(),
+            }),
         }
-    }
-
-    /// It speaks HTTP/1 over `wire`.
-    #[must_use]
-    pub fn over(mut self, wire: Arc<dyn Wire>) -> Self {
-        self.wire = Some(wire);
-        self
     }
 
     /// Since when no exchange runs on it; `None`: one does.
@@ -95,12 +91,6 @@ impl Facts {
     pub fn busy(self: &Arc<Self>) -> Busy {
         self.activity.lock().running += 1;
         Busy(Arc::clone(self))
-    }
-
-    /// `http` or `https`.
-    #[must_use]
-    pub fn scheme(&self) -> &'static str {
-        if self.listening.tls { "https" } else { "http" }
     }
 }
 

@@ -11,20 +11,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead as _, AsyncWriteExt as _, ReadBuf};
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::connection::Accepted;
-use super::gate::{Gate, GateHandle, GateLimits, Refused};
+use super::gate::{self, Gate, GateLimits, Handle, Refused, Turn};
 use super::stream::Stream;
 use super::threads::Server;
-use crate::body::Body;
-use crate::proxy::{Facts, exchange, refusal_response};
+use crate::body::{Body, Hints, Wire};
+use crate::proxy::{Facts, RefusedHead, exchange, refuse};
 
 /// How often an idle connection is looked at; idle for one to two of these, it is parked.
 const TICK: Duration = Duration::from_millis(250);
@@ -32,28 +31,31 @@ const TICK: Duration = Duration::from_millis(250);
 /// A peer that does not read our last bytes gets no longer than this.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// hyper's own bound on what it buffers of a connection, which large bodies profit from.
+const HYPER_BUFFER: usize = 408 * 1024;
+
 type Connection = http1::Connection<TokioIo<Gate<Stream>>, Exchanges>;
 
 /// Serves a connection until either side has had enough.
 pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     let settings = server.shared.snapshot.load_full();
+    let defaults = &settings.settings.defaults;
     let limits = GateLimits {
-        head: usize::try_from(settings.settings.defaults.limits.request_head).unwrap_or(usize::MAX),
-        head_timeout: settings.settings.defaults.timeouts.request_head,
-        send_timeout: settings.settings.network.send,
+        head: usize::try_from(defaults.limits.request_head).unwrap_or(usize::MAX),
+        head_timeout: defaults.timeouts.request_head,
+        send: settings.settings.network.send,
     };
     let keep_alive = settings.settings.network.keep_alive;
     drop(settings);
-    let (shared, client, listening) =
-        (Arc::clone(&server.shared), accepted.client, Arc::clone(&accepted.listening));
-    let refuse = Box::new(move |refused: &Refused| {
-        refusal_response(&shared, client, &listening, refused)
-    });
-    let (mut gate, handle) = Gate::new(accepted.stream, limits, refuse);
-    gate.preload(accepted.early);
-    let facts = Facts::new(accepted.listening, accepted.client).over(Arc::new(handle.clone()));
-    let mut session =
-        Session { server: Arc::clone(server), facts: Arc::new(facts), handle, keep_alive };
+    let mut gate = Gate::new(accepted.stream, limits, &accepted.early);
+    let facts = Arc::new(Facts::new(accepted.listening, accepted.client));
+    let session = Session {
+        server: Arc::clone(server),
+        facts,
+        handle: gate.handle(),
+        keep_alive,
+        buffer: limits.head.saturating_mul(2).max(HYPER_BUFFER),
+    };
     while let Some(next) = session.run(gate).await {
         gate = next;
     }
@@ -62,8 +64,9 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
 struct Session {
     server: Arc<Server>,
     facts: Arc<Facts>,
-    handle: GateHandle,
+    handle: Handle,
     keep_alive: Duration,
+    buffer: usize,
 }
 
 /// Why hyper gives a connection back.
@@ -76,13 +79,17 @@ enum Outcome {
 
 impl Session {
     /// One stretch of activity. The gate comes back when there may be another.
-    async fn run(&mut self, gate: Gate<Stream>) -> Option<Gate<Stream>> {
-        let exchanges = Exchanges { server: Arc::clone(&self.server), facts: Arc::clone(&self.facts) };
+    async fn run(&self, gate: Gate<Stream>) -> Option<Gate<Stream>> {
+        let exchanges = Exchanges {
+            server: Arc::clone(&self.server),
+            facts: Arc::clone(&self.facts),
+            handle: self.handle.clone(),
+        };
         let mut connection = Box::new(
             http1::Builder::new()
                 .timer(hyper_util::rt::TokioTimer::new())
                 .header_read_timeout(None)
-                .pipeline_flush(true)
+                .max_buf_size(self.buffer)
                 .serve_connection(TokioIo::new(gate), exchanges),
         );
         let outcome = self.drive(&mut connection).await;
@@ -95,8 +102,8 @@ impl Session {
                 if let Some(tunnel) = tunnel {
                     tunnel.run(gate, parts.read_buf).await;
                 } else {
-                    // Here a refusal is written, if there is one.
-                    let _ = timeout(LINGER, gate.finish()).await;
+                    // Lingers where the client may still be sending.
+                    let _ = timeout(LINGER, gate.shutdown()).await;
                 }
                 None
             }
@@ -104,7 +111,7 @@ impl Session {
                 if !error.is_incomplete_message() {
                     tracing::debug!(%error, client = ?self.facts.client.address, "connection broke off");
                 }
-                gate.inner().reset_on_close();
+                gate.io().reset_on_close();
                 None
             }
         }
@@ -152,36 +159,24 @@ impl Session {
     /// Waits for the next request with nothing but the socket.
     async fn park(&self, mut gate: Gate<Stream>) -> Option<Gate<Stream>> {
         let mut draining = self.server.draining.clone();
-        let early = tokio::select! {
-            early = timeout(self.keep_alive, first_bytes(gate.inner_mut())) => early.ok().flatten(),
-            _ = draining.wait_for(|draining| *draining) => None,
+        let arrival = poll_fn(|cx| gate.poll_arrival(cx));
+        let arrived = tokio::select! {
+            arrived = timeout(self.keep_alive, arrival) => matches!(arrived, Ok(Ok(true))),
+            _ = draining.wait_for(|draining| *draining) => false,
         };
-        let Some(early) = early else {
-            let _ = timeout(LINGER, gate.inner_mut().shutdown()).await;
+        if !arrived {
+            let _ = timeout(LINGER, gate.shutdown()).await;
             return None;
-        };
-        gate.preload(early);
+        }
         Some(gate)
     }
-}
-
-/// Reads what comes first, without a buffer held while waiting; `None`: the client left.
-async fn first_bytes(stream: &mut Stream) -> Option<Bytes> {
-    poll_fn(|cx| {
-        let mut space = [0_u8; 2048];
-        let mut buffer = ReadBuf::new(&mut space);
-        Pin::new(&mut *stream).poll_read(cx, &mut buffer).map(|read| match read {
-            Ok(()) if !buffer.filled().is_empty() => Some(Bytes::copy_from_slice(buffer.filled())),
-            _ => None,
-        })
-    })
-    .await
 }
 
 /// hyper's service: each request is an exchange.
 struct Exchanges {
     server: Arc<Server>,
     facts: Arc<Facts>,
+    handle: Handle,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Exchanges {
@@ -191,6 +186,55 @@ impl hyper::service::Service<Request<Incoming>> for Exchanges {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (server, facts) = (Arc::clone(&self.server), Arc::clone(&self.facts));
-        Box::pin(async move { Ok(exchange(&server.shared, &facts, request).await) })
+        match self.handle.begin() {
+            Turn::Serve(begun) => Box::pin(async move {
+                let wire: Box<dyn Wire> = Box::new(OverGate(begun));
+                Ok(exchange(&server.shared, &facts, request, Some(wire)).await)
+            }),
+            Turn::Refuse(refused) => {
+                let response = refuse(&server.shared, facts.client, described(*refused));
+                Box::pin(std::future::ready(Ok(response)))
+            }
+        }
+    }
+}
+
+fn described(refused: Refused) -> RefusedHead {
+    RefusedHead {
+        status: refused.refusal.status(),
+        word: refused.refusal.word(),
+        what: refused.refusal.to_string(),
+        method: refused.method,
+        target: refused.target,
+        host: refused.host,
+    }
+}
+
+/// An exchange's hold on its connection.
+struct OverGate(gate::Exchange);
+
+impl Wire for OverGate {
+    fn tunnel(&self) -> bool {
+        self.0.tunnel()
+    }
+
+    fn stay(&self) {
+        self.0.not_upgraded();
+    }
+
+    fn hints(&self) -> Arc<dyn Hints> {
+        Arc::new(HintsOverGate(self.0.hints()))
+    }
+
+    fn part(&self) -> Box<dyn Send + Sync> {
+        Box::new(self.0.part())
+    }
+}
+
+struct HintsOverGate(gate::Hints);
+
+impl Hints for HintsOverGate {
+    fn send(&self, head: &[u8]) -> bool {
+        self.0.send(head)
     }
 }

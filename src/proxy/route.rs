@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::{HeaderMap, Method};
 
 use super::facts::Facts;
 use crate::config::settings::{self, HeaderPattern, HostPattern, Match, PathPattern, Policy};
+use crate::head::path;
 use crate::telemetry::RouteMetrics;
 use crate::upstream::Upstream;
 
@@ -23,6 +25,8 @@ pub struct Route {
     pub policy: Policy,
     /// Where they go.
     pub upstream: Arc<Upstream>,
+    /// How long the app may take to its head.
+    pub head_timeout: Duration,
     /// What they are counted in.
     pub metrics: Arc<RouteMetrics>,
     running: AtomicUsize,
@@ -55,18 +59,26 @@ impl Router {
     /// The first that matches.
     #[must_use]
     pub fn find(&self, seen: &Seen<'_>) -> Option<&Arc<Route>> {
-        self.routes.iter().find(|route| matches(&route.matches, seen))
+        self.routes
+            .iter()
+            .find(|route| matches(&route.matches, seen))
     }
 }
 
 impl Route {
     /// Serves `route` with these parts.
     #[must_use]
-    pub fn new(route: &settings::Route, upstream: Arc<Upstream>, metrics: Arc<RouteMetrics>) -> Self {
+    pub fn new(
+        route: &settings::Route,
+        upstream: Arc<Upstream>,
+        head_timeout: Duration,
+        metrics: Arc<RouteMetrics>,
+    ) -> Self {
         Self {
             matches: route.matches.clone(),
             policy: route.policy.clone(),
             upstream,
+            head_timeout,
             metrics,
             running: AtomicUsize::new(0),
         }
@@ -90,7 +102,10 @@ impl Drop for Running {
 
 fn matches(wanted: &Match, seen: &Seen<'_>) -> bool {
     any(&wanted.hosts, |host| host_matches(host, seen.host))
-        && wanted.path.as_ref().is_none_or(|path| path_matches(path, seen.path))
+        && wanted
+            .path
+            .as_ref()
+            .is_none_or(|path| path_matches(path, seen.path))
         && any(&wanted.methods, |method| method == seen.method)
         && wanted.headers.iter().all(|(name, pattern)| {
             let mut values = seen.headers.get_all(name).iter();
@@ -99,8 +114,12 @@ fn matches(wanted: &Match, seen: &Seen<'_>) -> bool {
                 HeaderPattern::Exact(value) => values.any(|field| field == value.as_str()),
             }
         })
-        && any(&wanted.clients, |net| seen.facts.client.ip().is_some_and(|ip| net.contains(&ip)))
-        && any(&wanted.listeners, |listener| *listener == seen.facts.listening.address)
+        && any(&wanted.clients, |net| {
+            seen.facts.client.ip().is_some_and(|ip| net.contains(&ip))
+        })
+        && any(&wanted.listeners, |listener| {
+            *listener == seen.facts.listening.address
+        })
 }
 
 /// An absent condition holds for everything.
@@ -115,13 +134,10 @@ fn host_matches(pattern: &HostPattern, host: &str) -> bool {
     }
 }
 
-/// Prefixes end on segment borders: `/api` matches `/api` and `/api/x`, not `/apix`.
 fn path_matches(pattern: &PathPattern, path: &str) -> bool {
     match pattern {
-        PathPattern::Exact(exact) => exact == path,
-        PathPattern::Prefix(prefix) => path.strip_prefix(prefix.as_str()).is_some_and(|rest| {
-            prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/')
-        }),
+        PathPattern::Exact(exact) => path::is(path, exact),
+        PathPattern::Prefix(prefix) => path::within(path, prefix),
     }
 }
 

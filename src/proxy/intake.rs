@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::route::{Route, Seen};
 use super::snapshot::Snapshot;
 use crate::body::Ledger;
-use crate::head::path;
+use crate::head::{authority, path};
 use crate::protocol::{Failure, Kind};
 
 const BAD_HOST: Kind = Kind::BadRequest("the request's host is malformed");
@@ -47,7 +47,7 @@ pub(super) fn route(
         return Err(Failure::client(Kind::MethodNotAllowed));
     }
     let path = comparable_path(request).ok_or_else(|| Failure::client(BAD_PATH))?;
-    let comparable = path::host(&host).ok_or_else(|| Failure::client(BAD_HOST))?;
+    let comparable = authority::host(&host).ok_or_else(|| Failure::client(BAD_HOST))?;
     let seen = Seen {
         facts,
         method: request.method(),
@@ -55,7 +55,10 @@ pub(super) fn route(
         path: &path,
         headers: request.headers(),
     };
-    let route = snapshot.router.find(&seen).ok_or_else(|| Failure::client(Kind::NoRoute))?;
+    let route = snapshot
+        .router
+        .find(&seen)
+        .ok_or_else(|| Failure::client(Kind::NoRoute))?;
     Ok((Arc::clone(route), host.as_ref().into()))
 }
 
@@ -94,7 +97,11 @@ fn comparable_path(request: &Request<Incoming>) -> Option<Cow<'_, str>> {
 
 /// What a head weighs by HTTP/2's reckoning (RFC 9113 section 6.5.2).
 fn head_size(uri: &Uri, headers: &HeaderMap) -> u64 {
-    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
-    let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let fields = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 32);
+    let target = uri
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
     (fields.sum::<usize>() + target) as u64
 }

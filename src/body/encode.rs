@@ -133,13 +133,21 @@ impl EncodeBody {
                         Err(lost) => return self.fail(lost.into()),
                     };
                     ledger.waited(done.waited);
-                    let Slice { encoder, plain, output } = done.value;
+                    let Slice {
+                        encoder,
+                        plain,
+                        output,
+                    } = done.value;
                     let output = match output {
                         Ok(output) => output,
                         Err(error) => return self.fail(error.into()),
                     };
                     ledger.coded(plain, output.len(), done.cpu);
-                    self.state = if last { State::Trailers } else { State::Here(encoder) };
+                    self.state = if last {
+                        State::Trailers
+                    } else {
+                        State::Here(encoder)
+                    };
                     if !output.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(output))));
                     }
@@ -205,7 +213,9 @@ impl EncodeBody {
 
     /// Ready once the app has sent nothing for [`PAUSE`].
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(PAUSE)));
+        let pause = self
+            .pause
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(PAUSE)));
         if !self.pausing {
             self.pausing = true;
             pause.as_mut().reset(Instant::now() + PAUSE);
@@ -215,7 +225,9 @@ impl EncodeBody {
 
     /// One frame of the app's.
     fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(())) };
+        let Some(incoming) = &mut self.incoming else {
+            return Poll::Ready(Ok(()));
+        };
         match ready!(Pin::new(&mut *incoming).poll_frame(cx)) {
             None => self.incoming = None,
             Some(Err(error)) => return Poll::Ready(Err(error.into())),
@@ -251,7 +263,9 @@ impl EncodeBody {
 
     /// Feeds what was gathered, in place or on a worker. `Some`: bytes to send now.
     fn feed(&mut self, supply: &Supply, ledger: &mut Ledger) -> Result<Option<Bytes>, CodecError> {
-        let State::Here(_) = &self.state else { return Ok(None) };
+        let State::Here(_) = &self.state else {
+            return Ok(None);
+        };
         let (input, size) = self.slice();
         let last = self.incoming.is_none() && self.gathered.is_empty();
         let step = match supply {
@@ -269,15 +283,27 @@ impl EncodeBody {
             let clock = CpuClock::start();
             let output = run(&mut encoder, &input, step)?;
             ledger.coded(size, output.len(), clock.elapsed());
-            self.state = if last { State::Trailers } else { State::Here(encoder) };
+            self.state = if last {
+                State::Trailers
+            } else {
+                State::Here(encoder)
+            };
             return Ok((!output.is_empty()).then_some(output));
         }
-        let lane = if self.served < SHORT_SLICES { Lane::Short } else { Lane::Bulk };
+        let lane = if self.served < SHORT_SLICES {
+            Lane::Short
+        } else {
+            Lane::Bulk
+        };
         self.served += 1;
         let cost = codec::cost::stream_estimate(recipe, size);
         let errand = self.settings.pool.run_more(lane, cost, move || {
             let output = run(&mut encoder, &input, step);
-            Slice { encoder, plain: size, output }
+            Slice {
+                encoder,
+                plain: size,
+                output,
+            }
         });
         self.state = State::Away { errand, last };
         Ok(None)

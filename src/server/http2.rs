@@ -41,13 +41,17 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     let head = u32::try_from(snapshot.settings.defaults.limits.request_head).unwrap_or(u32::MAX);
     let keep_alive = snapshot.settings.network.keep_alive;
     let facts = Arc::new(Facts::new(accepted.listening, accepted.client));
-    let io = TokioIo::new(Early { bytes: accepted.early, inner: accepted.stream });
+    let io = TokioIo::new(Early {
+        bytes: accepted.early,
+        inner: accepted.stream,
+    });
     let service = {
         let (server, facts) = (Arc::clone(server), Arc::clone(&facts));
         hyper::service::service_fn(move |request: Request<Incoming>| {
             let (server, facts) = (Arc::clone(&server), Arc::clone(&facts));
             async move {
-                let response: Response<Body> = exchange(&server.shared, &facts, request).await;
+                let response: Response<Body> =
+                    exchange(&server.shared, &facts, request, None).await;
                 Ok::<_, Infallible>(response)
             }
         })
@@ -60,6 +64,7 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(SEND_BUFFER)
+            .enable_connect_protocol()
             .serve_connection(io, service)
     );
     drop(snapshot);
@@ -73,13 +78,19 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
         }
         let mut leave = !told && drained.as_mut().poll(cx).is_ready();
         while idle.as_mut().poll(cx).is_ready() {
-            let quiet_until = facts.quiet_since().map(|since| Instant::from_std(since) + keep_alive);
+            let quiet_until = facts
+                .quiet_since()
+                .map(|since| Instant::from_std(since) + keep_alive);
             let now = Instant::now();
             match quiet_until {
                 Some(until) if until <= now => leave = true,
                 _ => {}
             }
-            idle.as_mut().reset(quiet_until.filter(|until| *until > now).unwrap_or(now + keep_alive));
+            idle.as_mut().reset(
+                quiet_until
+                    .filter(|until| *until > now)
+                    .unwrap_or(now + keep_alive),
+            );
         }
         if leave && !told {
             told = true;

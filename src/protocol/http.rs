@@ -6,7 +6,6 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, Method, Response, Version};
 use hyper::body::Incoming;
@@ -14,13 +13,14 @@ use tokio::time::Sleep;
 
 use super::failure::{Failure, Kind};
 use crate::body::{
-    Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain, Source, gather,
+    Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain, Source,
+    gather,
 };
 use crate::codec::{self, Recipe, cost, sample};
 use crate::config::settings::Compress;
-use crate::head::accept::Accepts;
-use crate::head::{media, transform};
-use crate::policy::{self, Plan, Question, Reason};
+use crate::head::media::MediaType;
+use crate::head::transform;
+use crate::policy::{self, Asked, Plan, Question, Reason};
 use crate::work::{CpuClock, Lane, Pool};
 
 /// What of a long body is looked at before its head is sent.
@@ -40,21 +40,6 @@ pub struct Tools {
     pub inline: usize,
     /// `pool.max_wait`.
     pub max_wait: Duration,
-}
-
-/// What is remembered of a request when its answer comes.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// Its method.
-    pub method: Method,
-    /// Its HTTP version.
-    pub version: Version,
-    /// Its Accept-Encoding.
-    pub accepts: Accepts,
-    /// Cache-Control: no-transform.
-    pub no_transform: bool,
-    /// It came from another site.
-    pub cross_site: bool,
 }
 
 /// An answer whose head came from the app, hop-by-hop fields already removed.
@@ -88,22 +73,33 @@ pub async fn respond(
     from: FromApp,
     mut ledger: Box<Ledger>,
 ) -> Result<Response<Body>, (Failure, Box<Ledger>)> {
-    let FromApp { mut head, incoming, lease, deadline } = from;
+    let FromApp {
+        mut head,
+        incoming,
+        lease,
+        deadline,
+    } = from;
     ledger.status = head.status;
     let length = http_body::Body::size_hint(&incoming).exact();
     let verdict = policy::plan(&Question {
         compress,
-        method: &asked.method,
-        version: asked.version,
-        accepts: asked.accepts,
-        no_transform: asked.no_transform,
-        cross_site: asked.cross_site,
+        asked,
         status: head.status,
-        headers: &head.headers,
-        length: if asked.method == Method::HEAD { stated_length(&head.headers) } else { length },
+        head: &head.headers,
+        length: if asked.method == Method::HEAD {
+            stated_length(&head.headers)
+        } else {
+            length
+        },
     });
     let coded = match verdict.plan {
-        Plan::Pass(reason) => Coded::plain(Plain { rest: Some(incoming), ..Plain::default() }, reason),
+        Plan::Pass(reason) => Coded::plain(
+            Plain {
+                rest: Some(incoming),
+                ..Plain::default()
+            },
+            reason,
+        ),
         Plan::Encode(recipe) if asked.method == Method::HEAD => Coded {
             source: Source::Empty,
             coding: Some(recipe.coding),
@@ -111,7 +107,13 @@ pub async fn respond(
             reason: Reason::Compressed,
         },
         Plan::Encode(recipe) => {
-            let job = Job { tools, compress, asked, recipe, length };
+            let job = Job {
+                tools,
+                compress,
+                asked,
+                recipe,
+                length,
+            };
             match job.code(incoming, &head.headers, &mut ledger).await {
                 Ok(coded) => coded,
                 Err(failure) => return Err((failure, ledger)),
@@ -123,7 +125,7 @@ pub async fn respond(
     match coded.coding {
         Some(coding) => transform::coded(&mut head.headers, coding, coded.length),
         None if verdict.vary => transform::plain_variant(&mut head.headers),
-        None => {}
+        None => transform::untouched(&mut head.headers),
     }
     let body = Guarded::new(coded.source, ledger, lease, deadline);
     Ok(Response::from_parts(head, Body::Guarded(Box::new(body))))
@@ -131,7 +133,12 @@ pub async fn respond(
 
 /// The length that the head of an answer to HEAD states.
 fn stated_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    headers
+        .get(http::header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }
 
 /// One answer that the policy wants coded.
@@ -151,7 +158,9 @@ impl Job<'_> {
         ledger: &mut Ledger,
     ) -> Result<Coded, Failure> {
         let gathered = self.gather(&mut incoming, headers).await?;
-        if gathered.complete && (gathered.size as u64) < self.compress.min_size && self.may_be_plain()
+        if gathered.complete
+            && (gathered.size as u64) < self.compress.min_size
+            && self.may_be_plain()
             || gathered.complete && gathered.size == 0
         {
             return Ok(Coded::rest(gathered, incoming, Reason::MinSize));
@@ -181,8 +190,12 @@ impl Job<'_> {
         !self.asked.accepts.refuses_identity()
     }
 
-    async fn gather(&self, incoming: &mut Incoming, headers: &HeaderMap) -> Result<Gathered, Failure> {
-        if media::is_stream(headers) {
+    async fn gather(
+        &self,
+        incoming: &mut Incoming,
+        headers: &HeaderMap,
+    ) -> Result<Gathered, Failure> {
+        if MediaType::of(headers).is_some_and(MediaType::is_stream) {
             return Ok(Gathered::default());
         }
         let whole = self.compress.whole_bytes;
@@ -193,7 +206,12 @@ impl Job<'_> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         gather(incoming, most, self.compress.whole_wait, &self.tools.budget)
             .await
-            .map_err(|error| Failure::upstream(Kind::BadGateway("the application's answer broke off"), error))
+            .map_err(|error| {
+                Failure::upstream(
+                    Kind::BadGateway("the application's answer broke off"),
+                    error,
+                )
+            })
     }
 
     /// One shot, with its exact length.
@@ -204,9 +222,16 @@ impl Job<'_> {
         ledger.encoding(recipe.coding);
         let (output, cpu) = if size <= self.tools.inline && cost::is_inline_whole(recipe, size) {
             let clock = CpuClock::start();
-            (codec::whole(recipe, &gathered.chunks, size, pad), clock.elapsed())
+            (
+                codec::whole(recipe, &gathered.chunks, size, pad),
+                clock.elapsed(),
+            )
         } else {
-            let lane = if estimate <= cost::SLICE { Lane::Short } else { Lane::Bulk };
+            let lane = if estimate <= cost::SLICE {
+                Lane::Short
+            } else {
+                Lane::Bulk
+            };
             let chunks = gathered.chunks.clone();
             let job = move || codec::whole(recipe, &chunks, size, pad);
             match self.tools.pool.run(lane, estimate, job).await {
@@ -250,7 +275,10 @@ impl Job<'_> {
         ledger.encoding(recipe.coding);
         let incoming = (!gathered.complete).then_some(incoming);
         let body = EncodeBody::new(settings, gathered.chunks, incoming, gathered.trailers)
-            .map_err(|error| Failure { source: Some(error.into()), ..Failure::proxy(Kind::Unavailable("no encoder")) })?;
+            .map_err(|error| Failure {
+                source: Some(error.into()),
+                ..Failure::proxy(Kind::Unavailable("no encoder"))
+            })?;
         Ok(Coded {
             source: Source::Encoded(Box::new(body)),
             coding: Some(recipe.coding),
@@ -270,13 +298,25 @@ impl Job<'_> {
 
 impl Coded {
     fn plain(plain: Plain, reason: Reason) -> Self {
-        Self { source: Source::Plain(plain), coding: None, length: None, reason }
+        Self {
+            source: Source::Plain(plain),
+            coding: None,
+            length: None,
+            reason,
+        }
     }
 
     /// Plain: all of it was read.
     fn held(gathered: Gathered, reason: Reason) -> Self {
         let held = gathered.chunks.into_iter();
-        Self::plain(Plain { held, rest: None, trailers: gathered.trailers }, reason)
+        Self::plain(
+            Plain {
+                held,
+                rest: None,
+                trailers: gathered.trailers,
+            },
+            reason,
+        )
     }
 
     /// Plain: what was read, then the rest.
@@ -285,6 +325,13 @@ impl Coded {
             return Self::held(gathered, reason);
         }
         let held = gathered.chunks.into_iter();
-        Self::plain(Plain { held, rest: Some(incoming), trailers: None }, reason)
+        Self::plain(
+            Plain {
+                held,
+                rest: Some(incoming),
+                trailers: None,
+            },
+            reason,
+        )
     }
 }

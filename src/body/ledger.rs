@@ -72,8 +72,9 @@ pub struct Ledger {
     after: u64,
     waited: Duration,
     state: State,
-    wire: Option<Arc<dyn Wire>>,
-    holds: Option<Box<dyn Send>>,
+    /// The connection, where it speaks HTTP/1.
+    pub wire: Option<Box<dyn Wire>>,
+    holds: Vec<Box<dyn Send + Sync>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,18 +110,13 @@ impl Ledger {
             waited: Duration::ZERO,
             state: State::Running,
             wire: None,
-            holds: None,
+            holds: Vec::new(),
         })
     }
 
-    /// Tells the connection when this exchange is over.
-    pub fn over(&mut self, wire: Arc<dyn Wire>) {
-        self.wire = Some(wire);
-    }
-
     /// Gives `held` back when this exchange is over.
-    pub fn hold(&mut self, held: impl Send + 'static) {
-        self.holds = Some(Box::new(held));
+    pub fn hold(&mut self, held: impl Send + Sync + 'static) {
+        self.holds.push(Box::new(held));
     }
 
     /// When the request arrived.
@@ -153,7 +149,8 @@ impl Ledger {
     /// What an encoder took in, gave out and cost.
     pub fn coded(&self, plain: usize, coded: usize, cpu: Duration) {
         if let Some(coding) = self.coding {
-            self.metrics.encoded(Kind::Http, coding, plain as u64, coded as u64, cpu);
+            self.metrics
+                .encoded(Kind::Http, coding, plain as u64, coded as u64, cpu);
         }
     }
 
@@ -176,7 +173,8 @@ impl Ledger {
 impl Drop for Ledger {
     fn drop(&mut self) {
         let took = self.started.elapsed();
-        self.metrics.response(self.status.as_u16(), self.coding, self.reason, took);
+        self.metrics
+            .response(self.status.as_u16(), self.coding, self.reason, took);
         let ended_by = match self.state {
             State::Complete => None,
             State::Running => Some(EndedBy::Client.word()),
@@ -187,7 +185,10 @@ impl Drop for Ledger {
             client: self.client,
             method: self.method.as_str(),
             host: self.host.as_deref().unwrap_or(""),
-            path: self.target.path_and_query().map_or("", |target| target.as_str()),
+            path: self
+                .target
+                .path_and_query()
+                .map_or("", |target| target.as_str()),
             status: self.status.as_u16(),
             protocol: self.protocol,
             coding: self.coding,
@@ -200,11 +201,11 @@ impl Drop for Ledger {
             pool_waited: self.waited,
             duration: took,
             ended_by,
-            trace_id: self.trace.as_ref().and_then(|id| std::str::from_utf8(id).ok()),
+            trace_id: self
+                .trace
+                .as_ref()
+                .and_then(|id| std::str::from_utf8(id).ok()),
             error: self.error.as_deref(),
         });
-        if let Some(wire) = self.wire.take() {
-            wire.answered();
-        }
     }
 }

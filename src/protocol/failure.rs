@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use crate::body::{BoxError, EndedBy, RequestFault};
 use crate::codec::DecodeError;
-use crate::frame::http1::Refusal;
+use crate::frame::http1::refusal_in;
 use crate::upstream::SendError;
 
 /// An exchange that gets no answer of the app's.
@@ -44,8 +44,6 @@ pub enum Kind {
     SlowBody,
     /// 413.
     TooLarge,
-    /// 415: a request body in a coding that is not known here.
-    UnknownCoding,
     /// 417.
     Expectation,
     /// 431.
@@ -64,32 +62,51 @@ impl Failure {
     /// The client's fault.
     #[must_use]
     pub fn client(kind: Kind) -> Self {
-        Self { side: Side::Client, kind, source: None }
+        Self {
+            side: Side::Client,
+            kind,
+            source: None,
+        }
     }
 
     /// A limit or fault of ours.
     #[must_use]
     pub fn proxy(kind: Kind) -> Self {
-        Self { side: Side::Proxy, kind, source: None }
+        Self {
+            side: Side::Proxy,
+            kind,
+            source: None,
+        }
     }
 
     /// The application's fault.
     #[must_use]
     pub fn app(kind: Kind) -> Self {
-        Self { side: Side::Upstream, kind, source: None }
+        Self {
+            side: Side::Upstream,
+            kind,
+            source: None,
+        }
     }
 
     /// The application's fault, and what lies under it.
     #[must_use]
     pub fn upstream(kind: Kind, source: BoxError) -> Self {
-        Self { side: Side::Upstream, kind, source: Some(source) }
+        Self {
+            side: Side::Upstream,
+            kind,
+            source: Some(source),
+        }
     }
 
     /// What the log says of it.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = self.kind.sentence().to_owned();
-        let mut next = self.source.as_deref().map(|error| error as &(dyn Error + 'static));
+        let mut next = self
+            .source
+            .as_deref()
+            .map(|error| error as &(dyn Error + 'static));
         while let Some(error) = next {
             text.push_str(": ");
             text.push_str(&error.to_string());
@@ -119,7 +136,6 @@ impl Kind {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnknownCoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::BadGateway(_) => StatusCode::BAD_GATEWAY,
@@ -138,7 +154,6 @@ impl Kind {
             Self::MethodNotAllowed => "this method is not served here",
             Self::SlowBody => "the request body came too slowly",
             Self::TooLarge => "the request body is too large",
-            Self::UnknownCoding => "the request body's Content-Encoding is not known here",
             Self::Expectation => "no expectation but 100-continue is met here",
             Self::HeadTooLarge => "the request's header fields are too large",
             Self::Gone => "the client left",
@@ -152,15 +167,31 @@ impl From<SendError> for Failure {
             SendError::RequestBody(_) => return Self::of_request(error),
             SendError::NoServer => Kind::Unavailable("no server of the application is available"),
             SendError::Saturated => Kind::Unavailable("the application is busy"),
-            SendError::ConnectTimeout { .. } => Kind::GatewayTimeout("the application did not accept in time"),
-            SendError::HeadTimeout => Kind::GatewayTimeout("the application did not answer in time"),
+            SendError::ConnectTimeout { .. } => {
+                Kind::GatewayTimeout("the application did not accept in time")
+            }
+            SendError::HeadTimeout => {
+                Kind::GatewayTimeout("the application did not answer in time")
+            }
             SendError::Connect { .. } => Kind::BadGateway("the application cannot be reached"),
-            SendError::Closed(_) => Kind::BadGateway("the application closed the connection without an answer"),
-            SendError::Malformed(_) => Kind::BadGateway("the application's answer is no valid HTTP"),
+            SendError::Closed(_) => {
+                Kind::BadGateway("the application closed the connection without an answer")
+            }
+            SendError::Malformed(_) => {
+                Kind::BadGateway("the application's answer is no valid HTTP")
+            }
             SendError::Reset(_) => Kind::BadGateway("the application reset the exchange"),
         };
-        let side = if matches!(error, SendError::Saturated) { Side::Proxy } else { Side::Upstream };
-        Self { side, kind, source: Some(error.into()) }
+        let side = if matches!(error, SendError::Saturated) {
+            Side::Proxy
+        } else {
+            Side::Upstream
+        };
+        Self {
+            side,
+            kind,
+            source: Some(error.into()),
+        }
     }
 }
 
@@ -168,30 +199,44 @@ impl Failure {
     /// The request's body is what failed.
     fn of_request(error: SendError) -> Self {
         let SendError::RequestBody(source) = error else {
-            return Self { side: Side::Upstream, kind: Kind::BadGateway("the exchange failed"), source: Some(error.into()) };
+            return Self {
+                side: Side::Upstream,
+                kind: Kind::BadGateway("the exchange failed"),
+                source: Some(error.into()),
+            };
         };
         let kind = kind_of_fault(&*source);
-        let side = if matches!(kind, Kind::Unavailable(_)) { Side::Proxy } else { Side::Client };
-        Self { side, kind, source: Some(source) }
+        let side = if matches!(kind, Kind::Unavailable(_)) {
+            Side::Proxy
+        } else {
+            Side::Client
+        };
+        Self {
+            side,
+            kind,
+            source: Some(source),
+        }
     }
 }
 
 /// Finds the fault of the request's body among an error and its causes.
 fn kind_of_fault(error: &(dyn Error + 'static)) -> Kind {
+    if refusal_in(error).is_some() {
+        return Kind::BadRequest("the request body is malformed");
+    }
     let mut next = Some(error);
     let mut kind = Kind::Gone;
     while let Some(error) = next {
         if let Some(fault) = error.downcast_ref::<RequestFault>() {
             kind = match fault {
-                RequestFault::TooLarge(_) | RequestFault::Decode(DecodeError::TooLarge) => Kind::TooLarge,
+                RequestFault::TooLarge(_) | RequestFault::Decode(DecodeError::TooLarge) => {
+                    Kind::TooLarge
+                }
                 RequestFault::Slow(_) => Kind::SlowBody,
                 RequestFault::Decode(_) => Kind::BadRequest("the request body does not decompress"),
                 RequestFault::Lost(_) => Kind::Unavailable("too busy to decompress the request"),
                 RequestFault::Read(_) => Kind::Gone,
             };
-        }
-        if error.is::<Refusal>() {
-            kind = Kind::BadRequest("the request body is malformed");
         }
         next = error.source();
     }

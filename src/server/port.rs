@@ -74,7 +74,10 @@ impl Port {
     /// The new certificates cannot be used.
     pub fn prepare(listen: &Listen) -> io::Result<Prepared> {
         let tls = listen.tls.as_ref().map(tls::server_config).transpose()?;
-        Ok(Prepared { listening: Arc::new(describe(listen)), tls })
+        Ok(Prepared {
+            listening: Arc::new(describe(listen)),
+            tls,
+        })
     }
 
     /// Takes it over; running connections keep what they began with.
@@ -95,15 +98,24 @@ impl Port {
     /// The address as people write it; the kernel's choice where the port was 0.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.tls.load().is_some() { "https" } else { "http" };
+        let scheme = if self.tls.load().is_some() {
+            "https"
+        } else {
+            "http"
+        };
         match &self.bound {
-            Bind::Tcp(listener) => listener
-                .local_addr()
-                .map_or_else(|error| error.to_string(), |address| format!("{scheme}://{address}")),
+            Bind::Tcp(listener) => listener.local_addr().map_or_else(
+                |error| error.to_string(),
+                |address| format!("{scheme}://{address}"),
+            ),
             Bind::Unix(listener) => listener
                 .local_addr()
                 .ok()
-                .and_then(|address| address.as_pathname().map(|path| format!("unix:{}", path.display())))
+                .and_then(|address| {
+                    address
+                        .as_pathname()
+                        .map(|path| format!("unix:{}", path.display()))
+                })
                 .unwrap_or_else(|| "unix:?".to_owned()),
         }
     }
@@ -111,8 +123,12 @@ impl Port {
     /// For one network thread, within its runtime.
     pub(super) fn acceptor(&self) -> io::Result<Acceptor> {
         Ok(match &self.bound {
-            Bind::Tcp(listener) => Acceptor::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?),
-            Bind::Unix(listener) => Acceptor::Unix(tokio::net::UnixListener::from_std(listener.try_clone()?)?),
+            Bind::Tcp(listener) => {
+                Acceptor::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?)
+            }
+            Bind::Unix(listener) => {
+                Acceptor::Unix(tokio::net::UnixListener::from_std(listener.try_clone()?)?)
+            }
         })
     }
 }
@@ -123,7 +139,12 @@ impl Acceptor {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok((Stream::Tcp(stream), Client { address: Some(address) }))
+                Ok((
+                    Stream::Tcp(stream),
+                    Client {
+                        address: Some(address),
+                    },
+                ))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -142,7 +163,11 @@ fn describe(listen: &Listen) -> Listening {
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         // `[::]` means IPv6; `0.0.0.0` beside it means IPv4.

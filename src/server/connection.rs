@@ -49,7 +49,12 @@ pub(super) async fn serve(server: &Arc<Server>, port: &Port, stream: Stream, cli
             }
         }
     };
-    let mut accepted = Accepted { stream, listening, client, early: Bytes::new() };
+    let mut accepted = Accepted {
+        stream,
+        listening,
+        client,
+        early: Bytes::new(),
+    };
     let is_http2 = match agreed.as_deref() {
         Some(b"h2") => true,
         Some(_) => false,
@@ -74,7 +79,7 @@ impl Accepted {
             seen.reserve(PREFACE.len());
             let read = tokio::select! {
                 read = timeout(patience, self.stream.read_buf(&mut seen)) => read??,
-                _ = draining.wait_for(|draining| *draining && seen.is_empty()) => 0,
+                _ = draining.wait_for(|draining| *draining) => 0,
             };
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());

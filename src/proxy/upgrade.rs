@@ -14,11 +14,12 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
 
+use super::error;
 use super::facts::Facts;
 use super::route::Route;
 use crate::body::{Body, Ledger};
 use crate::config::settings::Policy;
-use crate::head::hop;
+use crate::head::hop::{self, Upgrade};
 use crate::protocol::tunnel::Tunnel;
 use crate::protocol::{Failure, Kind};
 
@@ -43,25 +44,33 @@ pub(super) struct Agreed {
 
 impl Wanted {
     /// What `head` asks for, if the route lets it pass.
-    pub(super) fn of(head: &mut Parts, policy: &Policy) -> Option<Self> {
-        let allowed = |token: &str| policy.upgrades.iter().any(|one| one.eq_ignore_ascii_case(token));
+    pub(super) fn of(head: &mut Parts, named: &Upgrade, policy: &Policy) -> Option<Self> {
         if head.version == Version::HTTP_11 {
-            let token = hop::upgrade_token(&head.headers)?;
-            return allowed(token.to_str().ok()?).then_some(Self { token, stream: None });
+            let token = HeaderValue::from_str(named.choose(&policy.upgrades)?).ok()?;
+            return Some(Self {
+                token,
+                stream: None,
+            });
         }
         let protocol = head.extensions.get::<hyper::ext::Protocol>()?;
         // Only WebSocket can be put to an HTTP/1.1 application (RFC 8441 section 5).
-        if protocol.as_str() != "websocket" || !allowed("websocket") {
+        if protocol.as_str() != "websocket"
+            || !policy.upgrades.iter().any(|token| token == "websocket")
+        {
             return None;
         }
         let on = head.extensions.remove::<OnUpgrade>()?;
         let key = BASE64_STANDARD.encode(fastrand::u128(..).to_be_bytes());
-        Some(Self { token: HeaderValue::from_static("websocket"), stream: Some((on, key)) })
+        Some(Self {
+            token: HeaderValue::from_static("websocket"),
+            stream: Some((on, key)),
+        })
     }
 
     /// Puts it to the app.
     pub(super) fn ask(&self, head: &mut Parts) {
-        head.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        head.headers
+            .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         head.headers.insert(header::UPGRADE, self.token.clone());
         if let Some((_, key)) = &self.stream {
             head.method = Method::GET;
@@ -81,11 +90,21 @@ impl Wanted {
             return Ok(None);
         }
         let fault = |what| Err(Failure::app(Kind::BadGateway(what)));
-        let chosen = response.headers().get(header::UPGRADE).and_then(|value| value.to_str().ok());
-        if !chosen.is_some_and(|chosen| self.token.as_bytes().eq_ignore_ascii_case(chosen.as_bytes())) {
+        let chosen = response
+            .headers()
+            .get(header::UPGRADE)
+            .and_then(|value| value.to_str().ok());
+        if !chosen.is_some_and(|chosen| {
+            self.token
+                .as_bytes()
+                .eq_ignore_ascii_case(chosen.as_bytes())
+        }) {
             return fault("the application switched to another protocol");
         }
-        let accept = response.headers_mut().get(header::SEC_WEBSOCKET_ACCEPT).cloned();
+        let accept = response
+            .headers_mut()
+            .get(header::SEC_WEBSOCKET_ACCEPT)
+            .cloned();
         let stream = match self.stream {
             None => None,
             Some((on, key)) => {
@@ -100,7 +119,13 @@ impl Wanted {
         let mut headers = std::mem::take(response.headers_mut());
         hop::strip_response(&mut headers);
         let idle = route.policy.websocket.idle_timeout;
-        Ok(Some(Agreed { app, headers, token: self.token, stream, idle }))
+        Ok(Some(Agreed {
+            app,
+            headers,
+            token: self.token,
+            stream,
+            idle,
+        }))
     }
 }
 
@@ -112,7 +137,11 @@ impl Agreed {
         *response.headers_mut() = self.headers;
         if let Some(on) = self.stream {
             ledger.status = StatusCode::OK;
-            let tunnel = Tunnel { app: self.app, ledger, idle: self.idle };
+            let tunnel = Tunnel {
+                app: self.app,
+                ledger,
+                idle: self.idle,
+            };
             tokio::spawn(async move {
                 match on.await {
                     Ok(client) => tunnel.run(TokioIo::new(client), bytes::Bytes::new()).await,
@@ -126,10 +155,19 @@ impl Agreed {
         let headers = response.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, self.token);
-        if let Some(wire) = &facts.wire {
-            wire.tunnel();
+        if !ledger.wire.as_ref().is_some_and(|wire| wire.tunnel()) {
+            return error::response(
+                &Failure::app(Kind::BadGateway(
+                    "the application switched protocols unasked",
+                )),
+                ledger,
+            );
         }
-        *facts.tunnel.lock() = Some(Tunnel { app: self.app, ledger, idle: self.idle });
+        *facts.tunnel.lock() = Some(Tunnel {
+            app: self.app,
+            ledger,
+            idle: self.idle,
+        });
         response
     }
 }
