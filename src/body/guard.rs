@@ -22,7 +22,7 @@ pub struct Guarded {
 /// The exchange took longer than `timeouts.response`.
 #[derive(Debug, thiserror::Error)]
 #[error("the exchange took longer than timeouts.response")]
-pub struct Overdue;
+pub(super) struct Overdue;
 
 impl Guarded {
     /// Sends `source`; `lease` is given back at its end.

@@ -10,7 +10,7 @@ use tokio_rustls::server::TlsStream;
 
 /// One type for all, so that hyper's machinery is compiled once.
 #[derive(Debug)]
-pub enum Stream {
+pub(super) enum Stream {
     /// Cleartext over TCP.
     Tcp(TcpStream),
     /// Cleartext over a unix socket.
@@ -22,7 +22,7 @@ pub enum Stream {
 impl Stream {
     /// Makes the coming close a reset, so that a cut body cannot look complete to a peer that
     /// takes the end of the connection for the end of the body.
-    pub fn reset_on_close(&self) {
+    pub(super) fn reset_on_close(&self) {
         match self {
             Self::Tcp(stream) => {
                 // Closing will look clean only if the socket is gone already.
