@@ -185,6 +185,6 @@ mod tests {
     #[test]
     fn the_handshake_of_the_rfc_is_answered_as_in_the_rfc() {
         let accept = super::accept_for("dGhlIHNhbXBsZSBub25jZQ==");
-        assert_eq!(accept, "s3pPLMBiTxaQ9kYzzhZRbK+xOo0=");
+        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }
