@@ -62,11 +62,9 @@ pub async fn gather(
         ..Gathered::default()
     };
     // The first pass takes what is there already: no timer is armed for it.
-    if poll_fn(|cx| Poll::Ready(gathered.take(incoming, most, cx)))
-        .await
-        .is_ready()?
-    {
-        return Ok(gathered);
+    let first = poll_fn(|cx| Poll::Ready(gathered.take(incoming, most, cx))).await;
+    if let Poll::Ready(taken) = first {
+        return taken.map(|()| gathered);
     }
     let mut deadline = pin!(tokio::time::sleep(wait));
     poll_fn(|cx| {
@@ -77,20 +75,6 @@ pub async fn gather(
     })
     .await?;
     Ok(gathered)
-}
-
-/// `Poll<Result<..>>` as "is it ready, and did it fail".
-trait IsReady {
-    fn is_ready(self) -> Result<bool, BoxError>;
-}
-
-impl IsReady for Poll<Result<(), BoxError>> {
-    fn is_ready(self) -> Result<bool, BoxError> {
-        match self {
-            Poll::Ready(result) => result.map(|()| true),
-            Poll::Pending => Ok(false),
-        }
-    }
 }
 
 impl Gathered {

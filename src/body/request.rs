@@ -19,6 +19,9 @@ use crate::work::{Errand, Lane, Pool};
 /// Inflated bytes a slice brings at most.
 const SLICE: usize = 64 * 1024;
 
+/// A frame of the body, on its way to the app.
+type Polled = Poll<Option<Result<Frame<Bytes>, RequestFault>>>;
+
 /// The bounds of one request body.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestLimits {
@@ -143,10 +146,7 @@ impl RequestBody {
     }
 
     /// The next frame as it arrives.
-    fn poll_raw(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, RequestFault>>> {
+    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Polled {
         let Poll::Ready(polled) = Pin::new(&mut self.incoming).poll_frame(cx) else {
             let limit = ready!(self.poll_pause(cx));
             return Poll::Ready(Some(Err(RequestFault::Slow(limit))));
@@ -183,11 +183,7 @@ impl RequestBody {
 }
 
 impl Inflate {
-    fn poll_frame(
-        &mut self,
-        raw: &mut RequestBody,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, RequestFault>>> {
+    fn poll_frame(&mut self, raw: &mut RequestBody, cx: &mut Context<'_>) -> Polled {
         loop {
             if self.done {
                 return Poll::Ready(None);
@@ -240,10 +236,7 @@ impl Inflate {
     }
 
     /// Takes the decoder back; `Some`: something to hand on.
-    fn took(
-        &mut self,
-        inflated: Inflated,
-    ) -> Option<Poll<Option<Result<Frame<Bytes>, RequestFault>>>> {
+    fn took(&mut self, inflated: Inflated) -> Option<Polled> {
         self.decoder = Some(inflated.decoder);
         self.input = inflated.input;
         match inflated.output {
@@ -253,7 +246,7 @@ impl Inflate {
         }
     }
 
-    fn fail(&mut self, fault: RequestFault) -> Poll<Option<Result<Frame<Bytes>, RequestFault>>> {
+    fn fail(&mut self, fault: RequestFault) -> Polled {
         self.done = true;
         Poll::Ready(Some(Err(fault)))
     }

@@ -59,10 +59,10 @@ impl Outgoing {
         let mut asked = Asked::of(&head, host, policy);
         let hop = hop::strip_request(&mut head.headers, head.version);
         let upgrade = Wanted::of(&mut head, &hop.upgrade, policy);
-        if upgrade.is_none() {
-            if let Some(wire) = &ledger.wire {
-                wire.stay();
-            }
+        if upgrade.is_none()
+            && let Some(wire) = &ledger.wire
+        {
+            wire.stay();
         }
         let unbounded = is_grpc || upgrade.is_some();
         let part = ledger.wire.as_ref().map(|wire| wire.part());

@@ -16,7 +16,7 @@ pub(super) enum Stream {
     /// Cleartext over a unix socket.
     Unix(UnixStream),
     /// TLS over either.
-    Tls(Box<TlsStream<Stream>>),
+    Tls(Box<TlsStream<Self>>),
 }
 
 impl Stream {

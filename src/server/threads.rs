@@ -92,7 +92,7 @@ async fn run(server: Arc<Server>, mut ordered: mpsc::UnboundedReceiver<Arc<Port>
                 tokio::spawn(accept(Arc::clone(&server), port, acceptor));
             }
             Err(error) => {
-                tracing::error!(%error, address = port.url(), "this thread cannot listen")
+                tracing::error!(%error, address = port.url(), "this thread cannot listen");
             }
         }
     }
