@@ -193,5 +193,4 @@ impl Engine {
 }
 
 #[cfg(test)]
-#[path = "encoder_tests.rs"]
 mod tests;

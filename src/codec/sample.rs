@@ -81,5 +81,4 @@ fn entropy(counts: &[u16; 256], n: usize) -> f32 {
 }
 
 #[cfg(test)]
-#[path = "sample_tests.rs"]
 mod tests;

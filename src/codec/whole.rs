@@ -180,5 +180,4 @@ impl Bench {
 }
 
 #[cfg(test)]
-#[path = "whole_tests.rs"]
 mod tests;
