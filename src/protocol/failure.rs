@@ -50,6 +50,8 @@ pub enum Kind {
     HeadTooLarge,
     /// 499 in the log only: it is gone.
     Gone,
+    /// 501: an extended CONNECT to a protocol that does not pass here (RFC 8441).
+    UnknownProtocol,
     /// 502.
     BadGateway(&'static str),
     /// 503.
@@ -138,6 +140,7 @@ impl Kind {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::UnknownProtocol => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway(_) => StatusCode::BAD_GATEWAY,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::GatewayTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
@@ -156,6 +159,7 @@ impl Kind {
             Self::TooLarge => "the request body is too large",
             Self::Expectation => "no expectation but 100-continue is met here",
             Self::HeadTooLarge => "the request's header fields are too large",
+            Self::UnknownProtocol => "this protocol does not pass here",
             Self::Gone => "the client left",
         }
     }

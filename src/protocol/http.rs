@@ -168,8 +168,7 @@ impl Job<'_> {
         if self.may_be_plain() && sample::looks_incompressible(&gathered.chunks) {
             return Ok(Coded::rest(gathered, incoming, Reason::Incompressible));
         }
-        let wait = self.tools.pool.pressure().expected_wait;
-        let Some(recipe) = policy::under(self.recipe, wait, self.tools.max_wait) else {
+        let Some(recipe) = self.affordable(&gathered) else {
             return Ok(Coded::rest(gathered, incoming, Reason::Pressure));
         };
         let fitted = recipe.fitted(Some(gathered.size as u64));
@@ -183,6 +182,19 @@ impl Job<'_> {
             return Ok(Coded::rest(gathered, incoming, Reason::Version));
         }
         self.stream(recipe, gathered, incoming, ledger)
+    }
+
+    /// What the pool's pressure leaves of the recipe; what is done where it stands needs no pool.
+    fn affordable(&self, gathered: &Gathered) -> Option<Recipe> {
+        if gathered.complete && self.is_inline(self.recipe, gathered.size) {
+            return Some(self.recipe);
+        }
+        let wait = self.tools.pool.pressure().expected_wait;
+        policy::under(self.recipe, wait, self.tools.max_wait)
+    }
+
+    fn is_inline(&self, recipe: Recipe, size: usize) -> bool {
+        size <= self.tools.inline && cost::is_inline_whole(recipe, size)
     }
 
     /// A client that refuses identity gets a coding also where it does not pay.
@@ -220,7 +232,7 @@ impl Job<'_> {
         let size = gathered.size;
         let estimate = cost::whole_estimate(recipe, size);
         ledger.encoding(recipe.coding);
-        let (output, cpu) = if size <= self.tools.inline && cost::is_inline_whole(recipe, size) {
+        let (output, cpu) = if self.is_inline(recipe, size) {
             let clock = CpuClock::start();
             (
                 codec::whole(recipe, &gathered.chunks, size, pad),

@@ -1,7 +1,7 @@
 //! What the app is asked, and what is remembered of the client's question for the answer.
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
@@ -63,6 +63,9 @@ impl Outgoing {
             && let Some(wire) = &ledger.wire
         {
             wire.stay();
+        }
+        if head.method == Method::CONNECT && upgrade.is_none() {
+            return Err(Failure::client(Kind::UnknownProtocol));
         }
         let unbounded = is_grpc || upgrade.is_some();
         let part = ledger.wire.as_ref().map(|wire| wire.part());
