@@ -28,13 +28,16 @@ pub(super) struct Accepted {
 }
 
 /// Serves one connection to its end.
+///
+/// What only some connections go through is boxed: a future is as large as its largest part, and
+/// an idle connection should hold what it needs.
 pub(super) async fn serve(server: &Arc<Server>, port: &Port, stream: Stream, client: Client) {
     let network = server.shared.snapshot.load().settings.network.clone();
     let listening = port.listening.load_full();
     let (stream, agreed) = match port.tls.load_full() {
         None => (stream, None),
         Some(config) => {
-            let handshake = TlsAcceptor::from(config).accept(stream);
+            let handshake = Box::pin(TlsAcceptor::from(config).accept(stream));
             match timeout(network.tls_handshake, handshake).await {
                 Ok(Ok(tls)) => {
                     let agreed = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
@@ -64,9 +67,9 @@ pub(super) async fn serve(server: &Arc<Server>, port: &Port, stream: Stream, cli
         },
     };
     if is_http2 {
-        http2::serve(server, accepted).await;
+        Box::pin(http2::serve(server, accepted)).await;
     } else {
-        http1::serve(server, accepted).await;
+        Box::pin(http1::serve(server, accepted)).await;
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -25,8 +26,13 @@ use super::threads::Server;
 use crate::body::{Body, Hints, Wire};
 use crate::proxy::{Facts, RefusedHead, exchange, refuse};
 
-/// How often an idle connection is looked at; idle for one to two of these, it is parked.
-const TICK: Duration = Duration::from_millis(250);
+/// An idle connection is looked at after this, and parked if it still is after as long again.
+///
+/// Short, so that a flood of new connections does not hold hyper's state for all of them at once.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A busy one is looked at ever less often, down to this.
+const LONGEST_TICK: Duration = Duration::from_secs(1);
 
 /// A peer that does not read our last bytes gets no longer than this.
 const LINGER: Duration = Duration::from_secs(2);
@@ -69,6 +75,12 @@ struct Session {
     buffer: usize,
 }
 
+/// What the last look at a connection saw, and when the next one is due.
+struct Look {
+    idle: bool,
+    next: Duration,
+}
+
 /// Why hyper gives a connection back.
 enum Outcome {
     /// hyper is done with it: closed, refused, failed or upgraded.
@@ -93,14 +105,17 @@ impl Session {
                 .serve_connection(TokioIo::new(gate), exchanges),
         );
         let outcome = self.drive(&mut connection).await;
-        let parts = connection.into_parts();
-        let mut gate = parts.io.into_inner();
+        let (mut gate, early) = taken_back(connection);
         match outcome {
-            Outcome::Idle => self.park(gate).await,
+            Outcome::Idle => {
+                // The end of a body nobody wants; even empty it holds hyper's whole read buffer.
+                drop(early);
+                self.park(gate).await
+            }
             Outcome::Done(Ok(())) => {
                 let tunnel = self.facts.tunnel.lock().take();
                 if let Some(tunnel) = tunnel {
-                    tunnel.run(gate, parts.read_buf).await;
+                    Box::pin(tunnel.run(gate, early)).await;
                 } else {
                     // Lingers where the client may still be sending.
                     let _ = timeout(LINGER, gate.shutdown()).await;
@@ -123,7 +138,10 @@ impl Session {
         let mut drained = pin!(draining.wait_for(|draining| *draining));
         let mut told = false;
         let mut tick = pin!(sleep(TICK));
-        let mut idle_before = false;
+        let mut look = Look {
+            idle: false,
+            next: TICK,
+        };
         poll_fn(|cx| {
             if let Poll::Ready(result) = connection.poll_without_shutdown(cx) {
                 return Poll::Ready(Outcome::Done(result));
@@ -133,25 +151,30 @@ impl Session {
                 Pin::new(&mut *connection).graceful_shutdown();
                 cx.waker().wake_by_ref();
             }
-            self.poll_idle(tick.as_mut(), &mut idle_before, cx)
+            self.poll_idle(tick.as_mut(), &mut look, cx)
         })
         .await
     }
 
-    /// Ready once the connection was idle at two ticks in a row.
+    /// Ready once the connection was idle at two looks in a row.
     fn poll_idle(
         &self,
         mut tick: Pin<&mut Sleep>,
-        idle_before: &mut bool,
+        look: &mut Look,
         cx: &mut Context<'_>,
     ) -> Poll<Outcome> {
         while tick.as_mut().poll(cx).is_ready() {
             let idle = self.handle.is_idle();
-            if idle && *idle_before {
+            if idle && look.idle {
                 return Poll::Ready(Outcome::Idle);
             }
-            *idle_before = idle;
-            tick.as_mut().reset(Instant::now() + TICK);
+            look.next = if idle {
+                TICK
+            } else {
+                (look.next * 2).min(LONGEST_TICK)
+            };
+            look.idle = idle;
+            tick.as_mut().reset(Instant::now() + look.next);
         }
         Poll::Pending
     }
@@ -170,6 +193,12 @@ impl Session {
         }
         Some(gate)
     }
+}
+
+/// hyper's state goes; what it had read beyond the last request stays.
+fn taken_back(connection: Box<Connection>) -> (Gate<Stream>, Bytes) {
+    let parts = connection.into_parts();
+    (parts.io.into_inner(), parts.read_buf)
 }
 
 /// hyper's service: each request is an exchange.
