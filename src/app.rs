@@ -121,6 +121,9 @@ impl App {
         }
         tracing::info!("admin on http://{}", admin.address());
         readiness.ready();
+        if demo.is_some() {
+            invite(&ports);
+        }
         tracing::info!(
             network_threads = network.threads,
             pool_threads = running.settings.pool.threads,
@@ -254,6 +257,21 @@ impl App {
         }
         self.admin.stop();
     }
+}
+
+/// Says what to try with the built-in application.
+fn invite(ports: &[(Address, Arc<Port>)]) {
+    let Some((_, port)) = ports
+        .iter()
+        .find(|(address, _)| matches!(address, Address::Tcp(_)))
+    else {
+        return;
+    };
+    let url = port.url();
+    tracing::info!("the demo application is served; try: curl {url}/");
+    tracing::info!("  curl -s -o /dev/null -D - -H 'accept-encoding: gzip' {url}/users");
+    tracing::info!("  curl -sN --compressed {url}/events");
+    tracing::info!("  curl -s --data-binary @README.md {url}/upload");
 }
 
 fn wants_demo(settings: &Settings) -> bool {
