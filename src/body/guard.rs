@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
+use super::arriving::Cut;
 use super::{BoxError, EndedBy, Lease, Ledger, Source};
 
 /// A response body on its way to a client.
@@ -58,7 +59,7 @@ impl Guarded {
                 }
             }
             Poll::Ready(Some(Err(error))) => {
-                let by = if error.is::<hyper::Error>() {
+                let by = if error.is::<hyper::Error>() || error.is::<Cut>() {
                     EndedBy::Upstream
                 } else {
                     EndedBy::Proxy

@@ -4,6 +4,7 @@
 //! bound, and never ends early looking complete: what fails after the head is an error frame, which
 //! aborts the stream.
 
+mod arriving;
 mod encode;
 mod gather;
 mod guard;
@@ -20,6 +21,7 @@ use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 
+pub use arriving::Arriving;
 pub use encode::{EncodeBody, EncodeSettings};
 pub use gather::{Budget, Gathered, gather};
 pub use guard::Guarded;
@@ -67,7 +69,7 @@ pub struct Plain {
     /// Read already.
     pub held: std::vec::IntoIter<Bytes>,
     /// Absent: everything was read.
-    pub rest: Option<Incoming>,
+    pub rest: Option<Arriving>,
     /// Only where everything was read.
     pub trailers: Option<HeaderMap>,
 }
@@ -163,7 +165,7 @@ impl Plain {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         match &mut self.rest {
-            Some(incoming) => Pin::new(incoming).poll_frame(cx).map_err(Into::into),
+            Some(arriving) => arriving.poll_frame(cx),
             None => Poll::Ready(
                 self.trailers
                     .take()
@@ -175,7 +177,7 @@ impl Plain {
     fn is_end_stream(&self) -> bool {
         self.held.as_slice().is_empty()
             && self.trailers.is_none()
-            && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
+            && self.rest.as_ref().is_none_or(Arriving::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -8,11 +8,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http_body::{Body as _, Frame, SizeHint};
-use hyper::body::Incoming;
+use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::BoxError;
+use super::{Arriving, BoxError};
 use crate::codec::{Coding, DecodeError, Decoder, cost};
 use crate::work::{Errand, Lane, Pool};
 
@@ -53,7 +52,7 @@ pub enum RequestFault {
 
 /// A request body within its limits.
 pub struct RequestBody {
-    incoming: Incoming,
+    incoming: Arriving,
     limits: RequestLimits,
     seen: u64,
     pause: Option<Pin<Box<Sleep>>>,
@@ -85,7 +84,7 @@ impl RequestBody {
     /// Passes `incoming` on within `limits`.
     #[must_use]
     pub fn new(
-        incoming: Incoming,
+        incoming: Arriving,
         limits: RequestLimits,
         part: Option<Box<dyn Send + Sync>>,
     ) -> Self {
@@ -147,14 +146,14 @@ impl RequestBody {
 
     /// The next frame as it arrives.
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Polled {
-        let Poll::Ready(polled) = Pin::new(&mut self.incoming).poll_frame(cx) else {
+        let Poll::Ready(polled) = self.incoming.poll_frame(cx) else {
             let limit = ready!(self.poll_pause(cx));
             return Poll::Ready(Some(Err(RequestFault::Slow(limit))));
         };
         self.pausing = false;
         Poll::Ready(match polled {
             None => None,
-            Some(Err(error)) => Some(Err(RequestFault::Read(error.into()))),
+            Some(Err(error)) => Some(Err(RequestFault::Read(error))),
             Some(Ok(frame)) => {
                 self.seen += frame.data_ref().map_or(0, |data| data.len() as u64);
                 if self.seen > self.limits.bytes {

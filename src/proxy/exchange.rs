@@ -24,7 +24,7 @@ use super::outgoing::{Asked, Outgoing};
 use super::route::Route;
 use super::snapshot::Shared;
 use super::upgrade::Agreed;
-use crate::body::{Body, Lease, Ledger, Wire};
+use crate::body::{Arriving, Body, Lease, Ledger, Wire};
 use crate::protocol::http::{FromApp, respond};
 use crate::protocol::{Failure, Kind};
 use crate::upstream::{Answer, Call, SendError};
@@ -176,6 +176,7 @@ fn from_app(
 ) -> FromApp {
     asked.receive(&mut response);
     let (head, incoming) = response.into_parts();
+    let incoming = Arriving::new(incoming, head.version);
     FromApp {
         head,
         incoming,

@@ -1,0 +1,62 @@
+//! A body as it comes from a peer. Its end counts only if the peer said so.
+//!
+//! hyper takes RST_STREAM with NO_ERROR for the end of an HTTP/2 body, wherever it comes. It is one
+//! behind END_STREAM only (RFC 9113 section 8.1); before it, the body is cut.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Version;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::BoxError;
+
+/// The bytes of an app or a client.
+pub struct Arriving {
+    incoming: Incoming,
+    /// HTTP/2 can tell an end from a reset; over HTTP/1 hyper does, and only it can.
+    tells_ends: bool,
+}
+
+/// A peer reset its stream before the end of a body, and called that no error.
+#[derive(Debug, thiserror::Error)]
+#[error("the stream was reset before its end")]
+pub(super) struct Cut;
+
+impl Arriving {
+    /// What comes over this version of HTTP.
+    #[must_use]
+    pub fn new(incoming: Incoming, version: Version) -> Self {
+        Self {
+            incoming,
+            tells_ends: version == Version::HTTP_2,
+        }
+    }
+
+    /// The next frame; an error also where the peer left without having ended its body.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        if frame.is_none() && self.tells_ends && !self.incoming.is_end_stream() {
+            self.tells_ends = false;
+            return Poll::Ready(Some(Err(Cut.into())));
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    /// Nothing follows, for certain.
+    #[must_use]
+    pub fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    /// How many bytes follow.
+    #[must_use]
+    pub fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
