@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http_body::{Body as _, Frame};
-use hyper::body::Incoming;
+use http_body::Frame;
 use tokio::time::{Instant, Sleep};
 
-use super::{BoxError, Ledger};
+use super::{Arriving, BoxError, Ledger};
 use crate::codec::{self, CodecError, Encoder, Recipe, Step};
 use crate::config::settings::Flush;
+use crate::head::transform;
 use crate::work::{CpuClock, Errand, Lane, Pool};
 
 /// An app that sends nothing for so long has paused, and what is there is flushed. Shorter gaps are
@@ -48,7 +48,7 @@ pub struct EncodeSettings {
 pub struct EncodeBody {
     settings: EncodeSettings,
     state: State,
-    incoming: Option<Incoming>,
+    incoming: Option<Arriving>,
     gathered: VecDeque<Bytes>,
     gathered_size: usize,
     trailers: Option<HeaderMap>,
@@ -93,7 +93,7 @@ impl EncodeBody {
     pub fn new(
         settings: EncodeSettings,
         held: Vec<Bytes>,
-        incoming: Option<Incoming>,
+        incoming: Option<Arriving>,
         trailers: Option<HeaderMap>,
     ) -> Result<Self, CodecError> {
         let encoder = Encoder::padded(settings.recipe, settings.pad)?;
@@ -162,7 +162,8 @@ impl EncodeBody {
                 },
                 State::Trailers => {
                     self.state = State::Done;
-                    if let Some(trailers) = self.trailers.take() {
+                    if let Some(mut trailers) = self.trailers.take() {
+                        transform::coded_trailers(&mut trailers, self.settings.recipe.coding);
                         return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
                     }
                 }
@@ -228,9 +229,9 @@ impl EncodeBody {
         let Some(incoming) = &mut self.incoming else {
             return Poll::Ready(Ok(()));
         };
-        match ready!(Pin::new(&mut *incoming).poll_frame(cx)) {
+        match ready!(incoming.poll_frame(cx)) {
             None => self.incoming = None,
-            Some(Err(error)) => return Poll::Ready(Err(error.into())),
+            Some(Err(error)) => return Poll::Ready(Err(error)),
             Some(Ok(frame)) => {
                 let ended = incoming.is_end_stream();
                 match frame.into_data() {
