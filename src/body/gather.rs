@@ -1,6 +1,7 @@
 //! Waits a moment for the whole of an answer, so that it can be coded in one shot.
 //!
-//! What is held for that is bounded per answer and, by a [`Budget`], in all.
+//! What is held for that is bounded per answer and, by a [`Budget`], in all: until the last byte of
+//! it has left, which with a slow client is long after the answer was coded.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,10 +12,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http_body::Body as _;
-use hyper::body::Incoming;
 
-use super::BoxError;
+use super::{Arriving, BoxError};
 
 /// What there is of an answer after the wait.
 #[derive(Debug, Default)]
@@ -27,19 +26,19 @@ pub struct Gathered {
     pub complete: bool,
     /// What followed the last byte.
     pub trailers: Option<HeaderMap>,
-    hold: Hold,
 }
 
-/// Bytes that all answers together may hold while they wait.
+/// Bytes that all answers together may hold in memory.
 #[derive(Debug, Clone)]
 pub struct Budget {
     left: Arc<AtomicU64>,
 }
 
-#[derive(Debug, Default)]
-struct Hold {
-    budget: Option<Budget>,
-    bytes: u64,
+/// Bytes that the budget gets back when the last handle to them is gone.
+struct Held {
+    bytes: Bytes,
+    budget: Budget,
+    taken: u64,
 }
 
 /// Collects up to `most` bytes of `incoming`, for at most `wait` from now.
@@ -49,26 +48,20 @@ struct Hold {
 /// # Errors
 /// The app's body failed; nothing was sent yet, so the client can be told so.
 pub async fn gather(
-    incoming: &mut Incoming,
+    incoming: &mut Arriving,
     most: usize,
     wait: Duration,
     budget: &Budget,
 ) -> Result<Gathered, BoxError> {
-    let mut gathered = Gathered {
-        hold: Hold {
-            budget: Some(budget.clone()),
-            bytes: 0,
-        },
-        ..Gathered::default()
-    };
+    let mut gathered = Gathered::default();
     // The first pass takes what is there already: no timer is armed for it.
-    let first = poll_fn(|cx| Poll::Ready(gathered.take(incoming, most, cx))).await;
+    let first = poll_fn(|cx| Poll::Ready(gathered.take(incoming, most, budget, cx))).await;
     if let Poll::Ready(taken) = first {
         return taken.map(|()| gathered);
     }
     let mut deadline = pin!(tokio::time::sleep(wait));
     poll_fn(|cx| {
-        if let Poll::Ready(result) = gathered.take(incoming, most, cx) {
+        if let Poll::Ready(result) = gathered.take(incoming, most, budget, cx) {
             return Poll::Ready(result);
         }
         deadline.as_mut().poll(cx).map(Ok)
@@ -81,23 +74,24 @@ impl Gathered {
     /// Reads until the end, the bound, the budget or a pause (`Pending`).
     fn take(
         &mut self,
-        incoming: &mut Incoming,
+        incoming: &mut Arriving,
         most: usize,
+        budget: &Budget,
         cx: &mut std::task::Context<'_>,
     ) -> Poll<Result<(), BoxError>> {
         while self.size <= most {
-            let frame = match std::task::ready!(std::pin::Pin::new(&mut *incoming).poll_frame(cx)) {
+            let frame = match std::task::ready!(incoming.poll_frame(cx)) {
                 None => {
                     self.complete = true;
                     return Poll::Ready(Ok(()));
                 }
-                Some(Err(error)) => return Poll::Ready(Err(error.into())),
+                Some(Err(error)) => return Poll::Ready(Err(error)),
                 Some(Ok(frame)) => frame,
             };
             match frame.into_data() {
                 Ok(bytes) => {
                     self.size += bytes.len();
-                    let within = self.hold.grow(bytes.len());
+                    let (bytes, within) = budget.hold(bytes);
                     self.chunks.push(bytes);
                     if !within {
                         return Poll::Ready(Ok(()));
@@ -122,31 +116,64 @@ impl Budget {
             left: Arc::new(AtomicU64::new(bytes)),
         }
     }
-}
 
-impl Hold {
-    /// Takes `bytes` more; false when they were not to be had.
-    fn grow(&mut self, bytes: usize) -> bool {
-        let Some(budget) = &self.budget else {
-            return false;
-        };
-        let bytes = bytes as u64;
-        let taken = budget
+    /// Counts these bytes for as long as somebody holds them; false: they were not to be had, and
+    /// are not counted.
+    #[must_use]
+    pub fn hold(&self, bytes: Bytes) -> (Bytes, bool) {
+        let size = bytes.len() as u64;
+        let taken = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(bytes)
+                left.checked_sub(size)
             });
-        if taken.is_ok() {
-            self.bytes += bytes;
+        match taken {
+            Ok(_) => {
+                let held = Held {
+                    bytes,
+                    budget: self.clone(),
+                    taken: size,
+                };
+                (Bytes::from_owner(held), true)
+            }
+            Err(_) => (bytes, false),
         }
-        taken.is_ok()
     }
 }
 
-impl Drop for Hold {
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(budget) = &self.budget {
-            budget.left.fetch_add(self.bytes, Ordering::Relaxed);
-        }
+        self.budget.left.fetch_add(self.taken, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_counted_until_its_last_byte_is_gone() {
+        let budget = Budget::new(10);
+        let (bytes, within) = budget.hold(Bytes::from_static(b"1234567"));
+        assert!(within && bytes == "1234567");
+        let tail = bytes.slice(6..);
+        drop(bytes);
+        let (more, within) = budget.hold(Bytes::from_static(b"more"));
+        assert!(
+            !within && more == "more",
+            "a byte of the first is still held"
+        );
+        drop(tail);
+        let (again, within) = budget.hold(Bytes::from_static(b"0123456789"));
+        assert!(within);
+        assert!(!budget.hold(Bytes::from_static(b"1")).1);
+        drop(again);
+        assert!(budget.hold(Bytes::from_static(b"1")).1);
     }
 }

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use http::response::Parts;
 use http::{HeaderMap, Method, Response, Version};
-use hyper::body::Incoming;
 use tokio::time::Sleep;
 
 use super::failure::{Failure, Kind};
 use crate::body::{
-    Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain, Source,
-    gather,
+    Arriving, Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain,
+    Source, gather,
 };
 use crate::codec::{self, Recipe, cost, sample};
 use crate::config::settings::Compress;
@@ -47,7 +46,7 @@ pub struct FromApp {
     /// Its head.
     pub head: Parts,
     /// Its body.
-    pub incoming: Incoming,
+    pub incoming: Arriving,
     /// What it occupies.
     pub lease: Option<Lease>,
     /// When the exchange is overdue.
@@ -80,7 +79,7 @@ pub async fn respond(
         deadline,
     } = from;
     ledger.status = head.status;
-    let length = http_body::Body::size_hint(&incoming).exact();
+    let length = incoming.size_hint().exact();
     let verdict = policy::plan(&Question {
         compress,
         asked,
@@ -153,7 +152,7 @@ struct Job<'a> {
 impl Job<'_> {
     async fn code(
         &self,
-        mut incoming: Incoming,
+        mut incoming: Arriving,
         headers: &HeaderMap,
         ledger: &mut Ledger,
     ) -> Result<Coded, Failure> {
@@ -204,7 +203,7 @@ impl Job<'_> {
 
     async fn gather(
         &self,
-        incoming: &mut Incoming,
+        incoming: &mut Arriving,
         headers: &HeaderMap,
     ) -> Result<Gathered, Failure> {
         if MediaType::of(headers).is_some_and(MediaType::is_stream) {
@@ -259,6 +258,9 @@ impl Job<'_> {
             Ok(bytes) if bytes.len() < size || !self.may_be_plain() => {
                 ledger.coded(size, bytes.len(), cpu);
                 ledger.plain(size);
+                drop(gathered);
+                // Where the plain bytes were, the coded ones have room.
+                let (bytes, _) = self.tools.budget.hold(bytes);
                 Coded {
                     length: Some(bytes.len() as u64),
                     source: Source::Ready(bytes),
@@ -274,7 +276,7 @@ impl Job<'_> {
         &self,
         recipe: Recipe,
         gathered: Gathered,
-        incoming: Incoming,
+        incoming: Arriving,
         ledger: &mut Ledger,
     ) -> Result<Coded, Failure> {
         let settings = EncodeSettings {
@@ -332,7 +334,7 @@ impl Coded {
     }
 
     /// Plain: what was read, then the rest.
-    fn rest(gathered: Gathered, incoming: Incoming, reason: Reason) -> Self {
+    fn rest(gathered: Gathered, incoming: Arriving, reason: Reason) -> Self {
         if gathered.complete {
             return Self::held(gathered, reason);
         }
