@@ -10,7 +10,7 @@ use super::informational;
 use super::route::Route;
 use super::snapshot::Shared;
 use super::upgrade::Wanted;
-use crate::body::{Body, Ledger, RequestBody, RequestLimits};
+use crate::body::{Arriving, Body, Ledger, RequestBody, RequestLimits};
 use crate::codec::Coding;
 use crate::config::settings::{HeaderEdits, Policy, Requests};
 use crate::head::accept;
@@ -94,9 +94,10 @@ impl Outgoing {
             local: None,
         };
         let mut request = Request::from_parts(head, body);
-        if asked.facts.version == Version::HTTP_11 || ledger.wire.is_none() {
-            informational::relay(&mut request, ledger.wire.as_deref(), &shared.metrics);
-        }
+        // HTTP/1.0 knows no 1xx (RFC 9110 section 15.2).
+        let wire = ledger.wire.as_deref();
+        let wire = wire.filter(|_| asked.facts.version == Version::HTTP_11);
+        informational::relay(&mut request, wire, &shared.metrics);
         Ok(Self {
             asked,
             request,
@@ -130,6 +131,7 @@ fn body(
     } else {
         Some(policy.timeouts.request_body)
     };
+    let incoming = Arriving::new(incoming, head.version);
     let body = RequestBody::new(incoming, RequestLimits { bytes, pause }, part);
     let coding = match policy.compress.requests {
         Requests::Decompress if !unbounded => coding_of(&head.headers),
