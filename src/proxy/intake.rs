@@ -47,7 +47,8 @@ pub(super) fn route(
         return Err(Failure::client(Kind::MethodNotAllowed));
     }
     let path = comparable_path(request).ok_or_else(|| Failure::client(BAD_PATH))?;
-    let comparable = authority::host(&host).ok_or_else(|| Failure::client(BAD_HOST))?;
+    let comparable =
+        comparable_host(&host, request.version()).ok_or_else(|| Failure::client(BAD_HOST))?;
     let seen = Seen {
         facts,
         method: request.method(),
@@ -85,6 +86,14 @@ fn host(request: &Request<Incoming>) -> Result<Cow<'_, str>, Kind> {
         // HTTP/1.0 may leave it out; the gate saw to HTTP/1.1.
         (None, None) => Ok(Cow::Borrowed("")),
     }
+}
+
+/// The host as routes compare it. Without one, HTTP/1.0 gets what is served to any.
+fn comparable_host(host: &str, version: Version) -> Option<Cow<'_, str>> {
+    if host.is_empty() && version == Version::HTTP_10 {
+        return Some(Cow::Borrowed(""));
+    }
+    authority::host(host)
 }
 
 /// The path as routes compare it; `*` of OPTIONS stands for the whole server.
