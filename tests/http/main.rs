@@ -2,3 +2,12 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+
+mod breach;
+mod cpu_memory;
+mod framing;
+mod integrity;
+mod malformed;
+mod pressure;
+mod request_bodies;
+mod streaming;

@@ -50,11 +50,23 @@ impl io::Read for OneByOne<'_> {
 fn zstd_whole(body: &[u8]) -> io::Result<Vec<u8>> {
     let mut decoder = Zstd::new();
     let plain = decoder.push(body)?;
-    if decoder.ended && !decoder.garbage {
+    if decoder.ended && skippable(&decoder.rest) {
         Ok(plain)
     } else {
         Err(io::Error::other("cut, or bytes after the end"))
     }
+}
+
+/// Nothing, or frames that decoders skip (RFC 8878 section 3.1.2), complete.
+fn skippable(mut rest: &[u8]) -> bool {
+    while let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, content @ ..] = rest {
+        let size = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+        match content.get(size..) {
+            Some(next) => rest = next,
+            None => return false,
+        }
+    }
+    rest.is_empty()
 }
 
 /// Decodes what came of a stream so far.
@@ -106,7 +118,8 @@ impl Decoder {
 pub struct Zstd {
     context: DCtx<'static>,
     ended: bool,
-    garbage: bool,
+    /// What follows its end.
+    rest: Vec<u8>,
 }
 
 impl Zstd {
@@ -122,7 +135,7 @@ impl Zstd {
         Self {
             context,
             ended: false,
-            garbage: false,
+            rest: Vec::new(),
         }
     }
 
@@ -132,7 +145,7 @@ impl Zstd {
         let mut piece = vec![0_u8; 128 * 1024];
         loop {
             if self.ended {
-                self.garbage |= input.pos() < coded.len();
+                self.rest.extend_from_slice(&coded[input.pos()..]);
                 return Ok(plain);
             }
             let mut output = OutBuffer::around(piece.as_mut_slice());
