@@ -248,7 +248,8 @@ fn an_h2_answer_that_is_complete_stays_so_when_its_request_is_reset() {
         for coding in CODINGS {
             let fields = [("accept-encoding", coding)];
             let mut stream = client.start("POST", path, &fields, false);
-            stream.send(b"the beginning of an upload", false);
+            // The answer may be complete before this is sent, and the stream over.
+            let _ = stream.try_send(b"the beginning of an upload", false);
             let reply = stream.reply().expect(200);
             assert_eq!(reply.coding(), coding, "{path}");
             assert!(reply.decoded() == big(), "{path} {coding}");
