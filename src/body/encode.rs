@@ -342,3 +342,6 @@ fn run(encoder: &mut Encoder, input: &[Bytes], step: Step) -> Result<Bytes, Code
     encoder.encode(last, step, &mut output)?;
     Ok(output.freeze())
 }
+
+#[cfg(test)]
+mod tests;
