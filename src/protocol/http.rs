@@ -3,6 +3,7 @@
 //! Everything that may turn an answer plain is decided before its head is sent: the policy on the
 //! head, the bytes of the first block, the pressure on the pool. After that a fault aborts.
 
+use std::iter::successors;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -189,7 +190,11 @@ impl Job<'_> {
             return Some(self.recipe);
         }
         let wait = self.tools.pool.pressure().expected_wait;
-        policy::under(self.recipe, wait, self.tools.max_wait)
+        let affordable = policy::under(self.recipe, wait, self.tools.max_wait);
+        if affordable.is_none() && !self.may_be_plain() {
+            return successors(Some(self.recipe), |recipe| recipe.cheaper()).last();
+        }
+        affordable
     }
 
     fn is_inline(&self, recipe: Recipe, size: usize) -> bool {
