@@ -141,14 +141,14 @@ fn many_br_downloads_at_once_stay_within_their_memory_and_give_it_back() {
     };
     all((0..20).map(|_| download()).collect());
     let base = proxy.memory_kib();
+    let conns: Vec<_> = (0..MANY).map(|_| download()).collect();
+    // None of them is read, so the app's bytes pile up as far as they may.
     let mut most = 0;
-    for _ in 0..2 {
-        let conns: Vec<_> = (0..MANY).map(|_| download()).collect();
-        let responses = proxy.metrics().sum("thinwire_responses_total", &[]);
+    for _ in 0..20 {
         most = most.max(proxy.memory_kib());
-        assert!(responses >= 20.0);
-        all(conns);
+        proxy.get("/", &[]).expect(200);
     }
+    all(conns);
     // Buffers of both connections and what the budget lets them hold; an encoder a download, or all
     // of their bodies twice, would be more.
     let bound = MANY as u64 * 2 * 1024;
