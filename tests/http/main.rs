@@ -3,11 +3,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod already_coded;
 mod breach;
 mod cpu_memory;
 mod framing;
 mod integrity;
+mod lengths;
 mod malformed;
+mod negotiation;
 mod pressure;
+mod ranges;
 mod request_bodies;
 mod streaming;
+mod validators;
+mod vary;

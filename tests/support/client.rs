@@ -90,6 +90,16 @@ impl Conn {
         self.reply()
     }
 
+    /// Asks as a client of HTTP/1.0 does, which keeps no connection.
+    pub fn get_1_0(&mut self, target: &str, fields: Fields<'_>) -> Reply {
+        let mut head = format!("GET {target} HTTP/1.0\r\nHost: {}\r\n", self.host);
+        for (name, value) in fields {
+            head += &format!("{name}: {value}\r\n");
+        }
+        self.send(head + "\r\n");
+        self.reply()
+    }
+
     /// A chunk of a request body that was announced as chunked.
     pub fn chunk(&mut self, bytes: &[u8]) {
         self.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat());

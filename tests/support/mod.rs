@@ -66,6 +66,9 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Field lines, as they are written.
 pub type Fields<'a> = &'a [(&'a str, &'a str)];
 
+/// What bodies are coded in, in the policy's order.
+pub const CODINGS: [&str; 3] = ["zstd", "br", "gzip"];
+
 /// Asks once, on a connection of its own.
 pub fn get(addr: SocketAddr, target: &str, fields: Fields<'_>) -> Reply {
     Conn::open(addr).get(target, fields)
