@@ -20,6 +20,7 @@ use crate::config::settings::Compress;
 use crate::head::media::MediaType;
 use crate::head::transform;
 use crate::policy::{self, Asked, Plan, Question, Reason};
+use crate::telemetry;
 use crate::work::{CpuClock, Lane, Pool};
 
 /// What of a long body is looked at before its head is sent.
@@ -121,6 +122,9 @@ pub async fn respond(
     };
     ledger.reason = coded.reason.word();
     ledger.coding = coded.coding;
+    if coded.reason == Reason::AlreadyCoded {
+        ledger.metrics.app_compressed(telemetry::Kind::Http);
+    }
     match coded.coding {
         Some(coding) => transform::coded(&mut head.headers, coding, coded.length),
         None if verdict.vary => transform::plain_variant(&mut head.headers),
