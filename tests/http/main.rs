@@ -5,6 +5,7 @@ mod support;
 
 mod already_coded;
 mod breach;
+mod configuration;
 mod cpu_memory;
 mod framing;
 mod integrity;
@@ -13,6 +14,7 @@ mod malformed;
 mod negotiation;
 mod pressure;
 mod ranges;
+mod real_apps;
 mod request_bodies;
 mod streaming;
 mod validators;

@@ -216,7 +216,7 @@ fn http_1_0_gets_a_coding_only_with_its_length() {
             call.end()
         }
     });
-    let proxy = Proxy::before(&app);
+    let proxy = Proxy::with(&app, PATIENT);
     for coding in CODINGS {
         let fields = &[("Accept-Encoding", coding)][..];
         let whole = proxy.conn().get_1_0("/whole", fields).expect(200);

@@ -139,14 +139,8 @@ impl Conn {
             let mut reply = Reply::new(status, &version, head);
             self.answer = BodyReader::new(framing);
             self.head_only = false;
-            if !reply.coding().contains(',') && framing != Framing::None {
-                let coding = reply.coding().to_ascii_lowercase();
-                let known = ["gzip", "br", "zstd"].contains(&coding.as_str());
-                self.decoder = if known {
-                    Decoder::new(&coding)
-                } else {
-                    Decoder::Plain
-                };
+            if framing != Framing::None {
+                self.decoder = Decoder::of(&reply.list("content-encoding"));
             }
             reply.informational = informational;
             reply.framing = framing;

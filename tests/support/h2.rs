@@ -208,10 +208,7 @@ impl H2Stream {
         } else {
             Framing::Stream
         };
-        let coding = reply.coding().to_ascii_lowercase();
-        if ["gzip", "br", "zstd"].contains(&coding.as_str()) {
-            self.decoder = Decoder::new(&coding);
-        }
+        self.decoder = Decoder::of(&reply.list("content-encoding"));
         Ok(reply)
     }
 
