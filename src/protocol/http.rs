@@ -21,6 +21,7 @@ use crate::config::settings::Compress;
 use crate::head::media::MediaType;
 use crate::head::transform;
 use crate::policy::{self, Asked, Plan, Question, Reason};
+use crate::telemetry;
 use crate::work::{CpuClock, Lane, Pool};
 
 /// What of a long body is looked at before its head is sent.
@@ -122,6 +123,9 @@ pub async fn respond(
     };
     ledger.reason = coded.reason.word();
     ledger.coding = coded.coding;
+    if coded.reason == Reason::AlreadyCoded {
+        ledger.metrics.app_compressed(telemetry::Kind::Http);
+    }
     match coded.coding {
         Some(coding) => transform::coded(&mut head.headers, coding, coded.length),
         None if verdict.vary => transform::plain_variant(&mut head.headers),

@@ -78,6 +78,15 @@ pub enum Decoder {
 }
 
 impl Decoder {
+    /// Of a body in these codings: plain if they are not one that is known.
+    pub fn of(codings: &[String]) -> Self {
+        let lower = codings.first().map(|coding| coding.to_ascii_lowercase());
+        match lower.as_deref() {
+            Some(known @ ("gzip" | "br" | "zstd")) if codings.len() == 1 => Self::new(known),
+            _ => Self::Plain,
+        }
+    }
+
     pub fn new(coding: &str) -> Self {
         match coding {
             "identity" => Self::Plain,
