@@ -136,8 +136,7 @@ impl ResponseDirectives {
         }
         let lines = headers.get_all(CDN_CACHE_CONTROL).iter();
         let text = lines.map(|line| line.as_bytes()).collect::<Vec<_>>();
-        let dictionary: sfv::Dictionary =
-            sfv::Parser::new(&text.join(&b", "[..])).parse().ok()?;
+        let dictionary: sfv::Dictionary = sfv::Parser::new(&text.join(&b", "[..])).parse().ok()?;
         if dictionary.is_empty() {
             return None;
         }

@@ -206,8 +206,12 @@ fn until_expires(headers: &HeaderMap, date: SystemTime) -> Duration {
     if lines.any(|line| Some(line) != first) {
         return Duration::ZERO;
     }
-    let expires = first.and_then(|line| line.to_str().ok()).and_then(parse_date);
-    expires.map_or(Duration::ZERO, |at| at.duration_since(date).unwrap_or_default())
+    let expires = first
+        .and_then(|line| line.to_str().ok())
+        .and_then(parse_date);
+    expires.map_or(Duration::ZERO, |at| {
+        at.duration_since(date).unwrap_or_default()
+    })
 }
 
 /// The operator's word, else section 4.2.2: a tenth of what it had been unchanged, at most a day.
@@ -294,7 +298,11 @@ impl Freshness {
             return Usage::Validate;
         }
         let staleness = age.saturating_sub(self.lifetime);
-        if !self.strict && asked.max_stale.is_some_and(|most| staleness <= Self::seconds(most)) {
+        if !self.strict
+            && asked
+                .max_stale
+                .is_some_and(|most| staleness <= Self::seconds(most))
+        {
             return Usage::Stale;
         }
         // A client that names an age it takes, wants no staleness on top.

@@ -207,7 +207,11 @@ mod tests {
         let urls: Vec<_> = urls.iter().map(Url::as_str).collect();
         assert_eq!(
             urls,
-            ["http://h:81/p?a=1&b=2", "http://h:81/p", "http://h:81/p?b=2"]
+            [
+                "http://h:81/p?a=1&b=2",
+                "http://h:81/p",
+                "http://h:81/p?b=2"
+            ]
         );
     }
 }

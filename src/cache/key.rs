@@ -93,7 +93,9 @@ fn counted<'a>(query: &'a str, rule: &QueryKey) -> Option<Cow<'a, str>> {
         // Some applications also split at `;`, and would see a parameter that we do not.
         QueryKey::Names(_) if query.contains(';') => Some(Cow::Borrowed(query)),
         QueryKey::Names(names) => {
-            let parameters = query.split('&').filter(|parameter| is_named(parameter, names));
+            let parameters = query
+                .split('&')
+                .filter(|parameter| is_named(parameter, names));
             let kept = parameters.collect::<Vec<_>>().join("&");
             (!kept.is_empty()).then_some(Cow::Owned(kept))
         }
@@ -105,7 +107,10 @@ fn is_named(parameter: &str, names: &[String]) -> bool {
     let name = parameter.split('=').next().unwrap_or_default();
     let spaced = name.replace('+', " ");
     let decoded = percent_encoding::percent_decode_str(&spaced).collect::<Vec<u8>>();
-    let plain = decoded.split(|&byte| byte == b'[').next().unwrap_or_default();
+    let plain = decoded
+        .split(|&byte| byte == b'[')
+        .next()
+        .unwrap_or_default();
     names
         .iter()
         .any(|known| known.as_bytes() == decoded || known.as_bytes() == plain)
@@ -187,7 +192,9 @@ fn fields(response: &HeaderMap) -> Option<Vec<HeaderName>> {
     let mut names = Vec::new();
     for token in list::tokens(response, VARY) {
         // `*` is a token too, so it has to be refused by itself.
-        let name = HeaderName::from_bytes(token).ok().filter(|_| token != b"*")?;
+        let name = HeaderName::from_bytes(token)
+            .ok()
+            .filter(|_| token != b"*")?;
         if name != ACCEPT_ENCODING && !names.contains(&name) {
             names.push(name);
         }

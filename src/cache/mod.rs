@@ -23,3 +23,4 @@ pub mod status;
 pub mod store;
 pub mod tags;
 mod weight;
+pub mod wire;

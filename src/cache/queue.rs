@@ -183,8 +183,9 @@ impl<T: Copy + Eq + Hash> Queue<T> {
         let live = self.known.len();
         if self.small.len() + self.main.len() > 2 * live + 1024 {
             let known = &self.known;
-            let counts =
-                |(item, stamp): &(T, u64)| known.get(item).is_some_and(|entry| entry.stamp == *stamp);
+            let counts = |(item, stamp): &(T, u64)| {
+                known.get(item).is_some_and(|entry| entry.stamp == *stamp)
+            };
             self.small.retain(counts);
             self.main.retain(counts);
         }

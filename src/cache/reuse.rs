@@ -139,12 +139,21 @@ mod tests {
         let gzip = name(&names, &[b"body"], GZIP);
         for form in [
             Form { effort: 5, ..GZIP },
-            Form { coding: Coding::Zstd, ..GZIP },
-            Form { only: Some("a"), ..GZIP },
+            Form {
+                coding: Coding::Zstd,
+                ..GZIP
+            },
+            Form {
+                only: Some("a"),
+                ..GZIP
+            },
         ] {
             assert_ne!(gzip, name(&names, &[b"body"], form));
         }
-        let only = |route| Form { only: Some(route), ..GZIP };
+        let only = |route| Form {
+            only: Some(route),
+            ..GZIP
+        };
         assert_ne!(
             name(&names, &[b"body"], only("a")),
             name(&names, &[b"body"], only("b"))

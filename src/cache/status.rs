@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::freshness::Unstorable;
 
@@ -133,7 +133,12 @@ mod tests {
                 "thinwire; fwd=uri-miss; stored; ttl=60",
             ),
             (
-                forward(Why::Stale, Some(StatusCode::NOT_MODIFIED), Then::Silent, false),
+                forward(
+                    Why::Stale,
+                    Some(StatusCode::NOT_MODIFIED),
+                    Then::Silent,
+                    false,
+                ),
                 "thinwire; fwd=stale; fwd-status=304",
             ),
             (
@@ -141,11 +146,22 @@ mod tests {
                 "thinwire; fwd=vary-miss; collapsed",
             ),
             (
-                forward(Why::Request, None, Then::Unstorable(Unstorable::SetCookie), false),
+                forward(
+                    Why::Request,
+                    None,
+                    Then::Unstorable(Unstorable::SetCookie),
+                    false,
+                ),
                 "thinwire; fwd=request; detail=\"set-cookie\"",
             ),
-            (forward(Why::Method, None, Then::Silent, false), "thinwire; fwd=method"),
-            (forward(Why::Bypass, None, Then::Silent, false), "thinwire; fwd=bypass"),
+            (
+                forward(Why::Method, None, Then::Silent, false),
+                "thinwire; fwd=method",
+            ),
+            (
+                forward(Why::Bypass, None, Then::Silent, false),
+                "thinwire; fwd=bypass",
+            ),
         ] {
             assert_eq!(handling.to_string(), expected);
             let list: Result<sfv::List, _> = sfv::Parser::new(expected).parse();

@@ -113,7 +113,11 @@ impl Store {
                 return Found::Object(Arc::clone(&slot.entry.object));
             }
         }
-        if known { Found::VaryMiss } else { Found::UriMiss }
+        if known {
+            Found::VaryMiss
+        } else {
+            Found::UriMiss
+        }
     }
 
     /// What this request would be stored under if the answer varies as the newest one of its URL
@@ -141,7 +145,8 @@ impl Store {
             (self.hasher).hash_one((entry.url.as_str(), &*entry.route, &entry.selector));
         self.change(|shelves, trash| {
             let object = &entry.object;
-            if weight > self.capacity / 2 || shelves.purges.meant_since(asked, &entry.url, object.tags())
+            if weight > self.capacity / 2
+                || shelves.purges.meant_since(asked, &entry.url, object.tags())
             {
                 return false;
             }

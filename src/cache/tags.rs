@@ -22,7 +22,8 @@ impl Tags {
     #[must_use]
     pub fn read(response: &HeaderMap) -> Option<Self> {
         let keys = response.get_all(SURROGATE_KEY).into_iter();
-        let keys = keys.flat_map(|line| line.as_bytes().split(|&byte| matches!(byte, b' ' | b'\t')));
+        let keys =
+            keys.flat_map(|line| line.as_bytes().split(|&byte| matches!(byte, b' ' | b'\t')));
         let tags = list::tokens(response, CACHE_TAG);
         let all = keys.chain(tags).filter(|tag| !tag.is_empty());
         Self::collect(all.map(|tag| std::str::from_utf8(tag).ok()))
