@@ -67,7 +67,13 @@ mod tests {
             if_error: Duration::ZERO,
             authorized: false,
         };
-        let object = Object::new(StatusCode::OK, &HeaderMap::new(), &[], freshness);
+        let object = Object::new(
+            StatusCode::OK,
+            &HeaderMap::new(),
+            SystemTime::UNIX_EPOCH,
+            &[],
+            freshness,
+        );
         Candidate {
             object: object.expect("an object").id(),
             route: "r".into(),

@@ -128,6 +128,29 @@ pub fn judge(exchange: Exchange<'_>, policy: &Cache) -> Result<Freshness, Unstor
     freshness.useful(exchange.response)
 }
 
+/// The same for a kept response that a 304, or a 200 to HEAD, validated: `kept` is its head as
+/// [`super::kept`] merged it, `exchange` the validation with the status that is kept.
+///
+/// # Errors
+/// The answer now says that it may not be stored. Where the request had Authorization, that is no
+/// word about the kept response.
+pub fn judge_validated(
+    exchange: Exchange<'_>,
+    kept: &HeaderMap,
+    policy: &Cache,
+) -> Result<Freshness, Unstorable> {
+    let mut response = kept.clone();
+    for age in exchange.response.get_all(AGE) {
+        response.append(AGE, age.clone());
+    }
+    let exchange = Exchange {
+        method: &Method::GET,
+        response: &response,
+        ..exchange
+    };
+    judge(exchange, policy)
+}
+
 /// Section 3, in its order.
 fn storable(exchange: Exchange<'_>, said: &ResponseDirectives) -> Result<(), Unstorable> {
     let Exchange { status, .. } = exchange;

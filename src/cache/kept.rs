@@ -4,11 +4,13 @@
 //! A head is kept in memory of its own: a field value is a slice of the buffer that it was read
 //! into, which may be a hundred times as large.
 
+use std::time::SystemTime;
+
 use bytes::Bytes;
 use http::header::{
-    AGE, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, LAST_MODIFIED, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, VARY,
+    AGE, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HeaderMap,
+    HeaderName, HeaderValue, LAST_MODIFIED, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 
 use super::directives::ResponseDirectives;
@@ -49,15 +51,22 @@ const OF_THE_BYTES: [HeaderName; 8] = [
 #[error("what was validated is not what is kept")]
 pub struct Mismatch;
 
-/// The fields to keep of an answer, in one allocation of their own.
+/// The fields to keep of an answer that came at that time, in one allocation of their own.
 #[must_use]
-pub fn head(response: &HeaderMap) -> HeaderMap {
+pub fn head(response: &HeaderMap, answered: SystemTime) -> HeaderMap {
+    // RFC 9110 section 6.6.1: what is cached without a Date gets one.
+    let now = date(answered);
+    let added = now.as_ref().filter(|_| !response.contains_key(DATE));
+    let fields = fields_to_keep(response).chain(added.map(|now| (&DATE, now)));
+    own(&fields.collect::<Vec<_>>())
+}
+
+fn fields_to_keep(response: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     let said = ResponseDirectives::read(response);
-    let fields = response.iter().filter(|(name, _)| {
+    response.iter().filter(move |(name, _)| {
         let listed = || said.unkept().any(|field| field == *name);
         !UNKEPT.contains(name) && !in_connection(response, name) && !listed()
-    });
-    own(&fields.collect::<Vec<_>>())
+    })
 }
 
 /// The kept head after a 304 (section 4.3.4): new fields replace old ones of their name, others stay.
@@ -65,19 +74,27 @@ pub fn head(response: &HeaderMap) -> HeaderMap {
 /// # Errors
 /// Where its validators are not those of the kept response, or it would be selected by other
 /// request fields: then it is not updated, and the app has to be asked without conditions.
-pub fn not_modified(kept: &HeaderMap, response: &HeaderMap) -> Result<HeaderMap, Mismatch> {
+pub fn not_modified(
+    kept: &HeaderMap,
+    response: &HeaderMap,
+    answered: SystemTime,
+) -> Result<HeaderMap, Mismatch> {
     let same_selection = !response.contains_key(VARY) || Selector::same_fields(kept, response);
     if !(validates(kept, response) && same_selection) {
         return Err(Mismatch);
     }
-    Ok(merged(kept, response))
+    Ok(merged(kept, response, answered))
 }
 
 /// The kept head after a 200 to HEAD (section 4.3.5).
 ///
 /// # Errors
 /// Where validators or the length differ: the kept response is to be considered stale.
-pub fn freshened(kept: &HeaderMap, response: &HeaderMap) -> Result<HeaderMap, Mismatch> {
+pub fn freshened(
+    kept: &HeaderMap,
+    response: &HeaderMap,
+    answered: SystemTime,
+) -> Result<HeaderMap, Mismatch> {
     let unless_differs = |name: HeaderName| {
         let new = response.get(&name);
         new.is_none() || new == kept.get(&name)
@@ -88,7 +105,7 @@ pub fn freshened(kept: &HeaderMap, response: &HeaderMap) -> Result<HeaderMap, Mi
     {
         return Err(Mismatch);
     }
-    not_modified(kept, response)
+    not_modified(kept, response, answered)
 }
 
 /// A strong tag has to be the same, a weak one to match weakly, and without tags the dates count.
@@ -113,12 +130,21 @@ fn opaque(value: &HeaderValue) -> Option<&[u8]> {
     EntityTag::parse(value.as_bytes()).map(|tag| tag.opaque)
 }
 
-fn merged(kept: &HeaderMap, response: &HeaderMap) -> HeaderMap {
-    let new = head(response);
+fn merged(kept: &HeaderMap, response: &HeaderMap, answered: SystemTime) -> HeaderMap {
+    let new = head(response, answered);
     let replaced = |name: &HeaderName| new.contains_key(name) && !OF_THE_BYTES.contains(name);
     let old_fields = kept.iter().filter(|(name, _)| !replaced(name));
     let new_fields = new.iter().filter(|(name, _)| replaced(name));
-    own(&old_fields.chain(new_fields).collect::<Vec<_>>())
+    let merged = own(&old_fields.chain(new_fields).collect::<Vec<_>>());
+    // The new directives may list fields that were kept until now.
+    head(&merged, answered)
+}
+
+fn date(at: SystemTime) -> Option<HeaderValue> {
+    // The formatter knows no years beyond 9999, nor before 1970.
+    let year_10000 = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(253_402_300_800);
+    let formattable = at >= SystemTime::UNIX_EPOCH && at < year_10000;
+    formattable.then(|| HeaderValue::try_from(httpdate::fmt_http_date(at)).ok())?
 }
 
 fn in_connection(headers: &HeaderMap, name: &HeaderName) -> bool {

@@ -1,6 +1,7 @@
 //! A stored response: its head, its bytes as the app sent them, and until when they are fresh.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HeaderMap};
@@ -34,7 +35,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// What is kept of an answer; `None` where its tags are out of bounds.
+    /// What is kept of an answer whose head came at that time; `None` where its tags are out of bounds.
     ///
     /// The body is copied into one allocation of exactly its length: a slice of a read buffer would
     /// hold all of that buffer.
@@ -42,6 +43,7 @@ impl Object {
     pub fn new(
         status: StatusCode,
         response: &HeaderMap,
+        answered: SystemTime,
         body: &[Bytes],
         freshness: Freshness,
     ) -> Option<Self> {
@@ -49,7 +51,7 @@ impl Object {
             id: ObjectId::next(),
             status,
             tags: Tags::read(response)?,
-            head: kept::head(response),
+            head: kept::head(response, answered),
             body: exact(body),
             freshness,
         })

@@ -88,6 +88,11 @@ impl<T: Copy + Eq + Hash> Queue<T> {
         self.place(item, entry);
     }
 
+    /// What has this fingerprint was asked for before.
+    pub(super) fn welcome(&mut self, fingerprint: u64) {
+        self.ghosts.add(fingerprint, self.known.len());
+    }
+
     pub(super) fn reweigh(&mut self, item: &T, weight: usize) {
         if let Some(entry) = self.known.get_mut(item) {
             let before = std::mem::replace(&mut entry.weight, weight);
@@ -189,7 +194,7 @@ impl<T: Copy + Eq + Hash> Queue<T> {
             self.small.retain(counts);
             self.main.retain(counts);
         }
-        let roomy = |capacity: usize, length: usize| capacity > 4 * length + 4096;
+        let roomy = |capacity: usize, length: usize| capacity > 4 * length + 512;
         if roomy(self.known.capacity(), live) {
             self.known.shrink_to(2 * live);
         }
@@ -219,7 +224,7 @@ impl Ghosts {
                 self.known.remove(&oldest);
             }
         }
-        if self.known.capacity() > 4 * most + 4096 {
+        if self.known.capacity() > 4 * most + 512 {
             self.known.shrink_to(2 * most);
             self.order.shrink_to(2 * most);
         }

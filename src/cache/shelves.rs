@@ -19,7 +19,7 @@ use crate::codec::Coding;
 pub(super) struct Shelves {
     /// Oldest first, at most [`Store::MOST_PER_URL`].
     pub(super) pages: HashMap<Url, Vec<ObjectId>>,
-    pub(super) objects: HashMap<ObjectId, Slot>,
+    pub(super) objects: HashMap<ObjectId, Box<Slot>>,
     pub(super) tags: HashMap<Box<str>, HashSet<ObjectId>>,
     pub(super) reused: HashMap<Digest, Bytes>,
     pub(super) queue: Queue<Item>,
@@ -31,6 +31,8 @@ pub(super) struct Shelves {
 pub(super) struct Slot {
     pub(super) entry: Entry,
     pub(super) weight: usize,
+    /// Names its key.
+    pub(super) fingerprint: u64,
     pub(super) variants: [Option<Variant>; 4],
 }
 
@@ -68,13 +70,16 @@ impl Entry {
 
 impl Shelves {
     /// Takes away what has the same key, and the oldest of a URL that has too many.
-    pub(super) fn make_place(&mut self, entry: &Entry, trash: &mut Trash) {
+    pub(super) fn make_place(&mut self, entry: &Entry, fingerprint: u64, trash: &mut Trash) {
         let ids = self.pages.get(&entry.url).cloned().unwrap_or_default();
         let same = ids.iter().copied().find(|id| {
             self.objects.get(id).is_some_and(|slot| {
                 slot.entry.route == entry.route && slot.entry.selector == entry.selector
             })
         });
+        if same.is_some() {
+            self.queue.welcome(fingerprint);
+        }
         let surplus = (ids.len() >= Store::MOST_PER_URL).then(|| ids[0]);
         if let Some(id) = same.or(surplus) {
             self.forget(id, trash);
@@ -101,9 +106,10 @@ impl Shelves {
         let slot = Slot {
             entry,
             weight,
+            fingerprint,
             variants: [None, None, None, None],
         };
-        self.objects.insert(id, slot);
+        self.objects.insert(id, Box::new(slot));
     }
 
     fn index(&mut self, object: &Object) {
@@ -135,13 +141,15 @@ impl Shelves {
         self.bytes.add(None, weight);
         self.queue.reweigh(&Item::Object(id), weight);
         let variants = std::mem::take(&mut slot.variants);
-        trash.slots.push(slot);
+        let fingerprint = slot.fingerprint;
+        trash.slots.push(*slot);
         let slot = Slot {
             entry,
             weight,
+            fingerprint,
             variants,
         };
-        self.objects.insert(id, slot);
+        self.objects.insert(id, Box::new(slot));
         true
     }
 
@@ -169,7 +177,7 @@ impl Shelves {
                 self.pages.remove(&slot.entry.url);
             }
         }
-        trash.slots.push(slot);
+        trash.slots.push(*slot);
     }
 
     pub(super) fn drop_variant(&mut self, id: ObjectId, coding: Coding, trash: &mut Trash) {
@@ -194,7 +202,7 @@ impl Shelves {
     /// Gives back tables that many small things left behind.
     pub(super) fn tidy(&mut self) {
         fn fit<K: Eq + std::hash::Hash, V>(table: &mut HashMap<K, V>) {
-            if table.capacity() > 4 * table.len() + 4096 {
+            if table.capacity() > 4 * table.len() + 512 {
                 table.shrink_to(2 * table.len());
             }
         }

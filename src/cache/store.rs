@@ -22,6 +22,7 @@ use super::purges::Purge;
 use super::reuse::Digest;
 use super::shelves::{Item, Shelves, Trash, Variant, coded_weight};
 use crate::codec::Coding;
+use crate::telemetry::Metrics;
 
 pub use super::purges::Moment;
 
@@ -38,6 +39,20 @@ pub struct Gauges {
     pub brotli: Gauge,
     /// zstd.
     pub zstd: Gauge,
+}
+
+impl Gauges {
+    /// The registered ones.
+    #[must_use]
+    pub fn of(metrics: &Metrics) -> Self {
+        Self {
+            identity: metrics.cache_bytes(None),
+            gzip: metrics.cache_bytes(Some(Coding::Gzip)),
+            deflate: metrics.cache_bytes(Some(Coding::Deflate)),
+            brotli: metrics.cache_bytes(Some(Coding::Brotli)),
+            zstd: metrics.cache_bytes(Some(Coding::Zstd)),
+        }
+    }
 }
 
 /// What a request finds.
@@ -150,7 +165,7 @@ impl Store {
             {
                 return false;
             }
-            shelves.make_place(&entry, trash);
+            shelves.make_place(&entry, fingerprint, trash);
             shelves.make_room(weight, self.capacity, trash);
             shelves.add(entry, weight, fingerprint);
             true
@@ -189,40 +204,36 @@ impl Store {
         Some(variant.bytes.clone())
     }
 
-    /// Keeps a coded form, in the place of an older one, in an allocation of its own. What it
-    /// returns is that copy, to be sent; `Err` gives back what cannot be kept.
-    ///
-    /// # Errors
-    /// Where the object is gone or the memory too small.
+    /// Keeps a coded form, in the place of an older one, and returns the kept bytes: an allocation
+    /// of exactly their length. `None` where the object is gone or the memory too small.
     pub fn put_variant(
         &self,
         object: ObjectId,
         coding: Coding,
         parts: &[Bytes],
         dense: bool,
-    ) -> Result<Bytes, Bytes> {
+    ) -> Option<Bytes> {
         let bytes = exact(parts);
         let weight = coded_weight(&bytes);
         let item = Item::Variant(object, coding);
-        let fingerprint = self.hasher.hash_one(item);
         self.change(|shelves, trash| {
             shelves.drop_variant(object, coding, trash);
             if weight > self.capacity / 2 || !shelves.objects.contains_key(&object) {
-                return Err(bytes);
+                return None;
             }
             shelves.make_room(weight, self.capacity, trash);
             // Making room may have taken the object itself.
-            let Some(slot) = shelves.objects.get_mut(&object) else {
-                return Err(bytes);
-            };
+            let slot = shelves.objects.get_mut(&object)?;
             slot.variants[coding as usize] = Some(Variant {
                 bytes: bytes.clone(),
                 dense,
                 uses: AtomicU32::new(0),
             });
+            // Of the key and not of these bytes, so that it is known after the next fetch.
+            let fingerprint = self.hasher.hash_one((slot.fingerprint, coding));
             shelves.queue.insert(item, weight, fingerprint);
             shelves.bytes.add(Some(coding), weight);
-            Ok(bytes)
+            Some(bytes)
         })
     }
 
@@ -257,7 +268,7 @@ impl Store {
     /// unsafe request invalidates (RFC 9111 section 4.4).
     pub fn purge_url(&self, url: &Url) -> usize {
         self.change(|shelves, trash| {
-            shelves.purges.add(Purge::Url(url.clone()));
+            shelves.purges.add_url(url);
             let ids = shelves.pages.get(url).cloned().unwrap_or_default();
             shelves.forget_all(&ids, trash)
         })

@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         }
         let body = self.text(usize::MAX)?;
         let body = Bytes::copy_from_slice(body);
-        Object::foreign(status, kept::head(&head), body, freshness)
+        Object::foreign(status, kept::head(&head, freshness.born), body, freshness)
     }
 
     fn freshness(&mut self) -> Option<Freshness> {

@@ -20,7 +20,8 @@ fn entry() -> (Entry, Vec<Coded>) {
         authorized: true,
     };
     let body = [Bytes::from_static(b"plain bytes")];
-    let object = Object::new(StatusCode::OK, &response, &body, freshness).expect("an object");
+    let object = Object::new(StatusCode::OK, &response, freshness.born, &body, freshness)
+        .expect("an object");
     let entry = Entry {
         url: Url::parse("https://h/p?q", &crate::config::settings::QueryKey::All).expect("a URL"),
         route: "route".into(),
