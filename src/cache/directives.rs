@@ -2,7 +2,7 @@
 //!
 //! What restricts counts however badly it is written; what permits has to be well formed.
 
-use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, PRAGMA};
+use http::header::{CACHE_CONTROL, EXPIRES, HeaderMap, HeaderName, PRAGMA};
 
 use crate::head::list;
 
@@ -210,6 +210,15 @@ impl ResponseDirectives {
             () if is("public") => self.public = argument.is_none(),
             () => {}
         }
+    }
+
+    /// Section 3: whether it says by itself that it may be stored by a shared cache.
+    #[must_use]
+    pub fn is_explicit(&self, headers: &HeaderMap) -> bool {
+        self.public
+            || self.max_age != Delta::Absent
+            || self.s_maxage != Delta::Absent
+            || (!self.targeted && headers.contains_key(EXPIRES))
     }
 
     /// The fields that may not be kept, by the qualified forms of `no-cache` and `private`.

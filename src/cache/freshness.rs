@@ -7,7 +7,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{AGE, AUTHORIZATION, DATE, ETAG, EXPIRES, HeaderMap, LAST_MODIFIED, SET_COOKIE};
+use http::header::{
+    AGE, AUTHORIZATION, COOKIE, DATE, ETAG, EXPIRES, HeaderMap, LAST_MODIFIED, SET_COOKIE,
+};
 use http::{HeaderName, Method, StatusCode};
 
 use super::directives::{Delta, Extent, RequestDirectives, ResponseDirectives};
@@ -60,6 +62,21 @@ pub enum Unstorable {
     /// It would be stale from the start, with nothing to validate it by.
     #[error("stale")]
     Useless,
+    /// Section 4.1: `*`, or more than a key holds.
+    #[error("vary")]
+    Vary,
+    /// Longer than `cache.max_object`.
+    #[error("size")]
+    Size,
+    /// It could not be purged by its tags: they are too many or too long.
+    #[error("tags")]
+    Tags,
+    /// Only the end of its connection says where it ends: it may be cut off (section 3.3).
+    #[error("framing")]
+    Framing,
+    /// It is a stream of events, which has no end to wait for.
+    #[error("stream")]
+    Stream,
 }
 
 /// How a stored response may be used, as times.
@@ -107,13 +124,17 @@ pub fn judge(exchange: Exchange<'_>, policy: &Cache) -> Result<Freshness, Unstor
     let (lifetime, strict) = lifetime(exchange, &said, date, policy);
     let validate = said.no_cache == Extent::Response;
     let forbidden = said.forbids_stale();
+    // Nobody said that it may be shared, and the request says who asked: cache deception lives on
+    // paths like `/account.css` that an operator's rule takes for a style sheet.
+    let personal = !said.is_explicit(exchange.response) && exchange.request.contains_key(COOKIE);
+    let lifetime = if personal { Duration::ZERO } else { lifetime };
     // RFC 5861's directives beside s-maxage are what the app says about this very staleness; the
     // operator's defaults are not.
     let allowance = |delta: Delta, default: Duration| match delta {
         _ if forbidden => Duration::ZERO,
         Delta::Seconds(seconds) => Duration::from_secs(seconds.into()),
         Delta::Unreadable => Duration::ZERO,
-        Delta::Absent if strict => Duration::ZERO,
+        Delta::Absent if strict || personal => Duration::ZERO,
         Delta::Absent => default,
     };
     let freshness = Freshness {
@@ -178,11 +199,7 @@ fn storable(exchange: Exchange<'_>, said: &ResponseDirectives) -> Result<(), Uns
     if cookie && !said.unkept().any(|field| field == SET_COOKIE) {
         return Err(Unstorable::SetCookie);
     }
-    let explicit = said.public
-        || said.max_age != Delta::Absent
-        || said.s_maxage != Delta::Absent
-        || (!said.targeted && exchange.response.contains_key(EXPIRES));
-    if explicit || by_default(status) {
+    if said.is_explicit(exchange.response) || by_default(status) {
         Ok(())
     } else {
         Err(Unstorable::Silent)

@@ -4,6 +4,7 @@
 mod support;
 
 mod breach;
+mod cache;
 mod cpu_memory;
 mod framing;
 mod integrity;
