@@ -128,7 +128,7 @@ fn other_methods_and_paths_are_refused() {
         "GET /nothing",
         "GET /live/",
         "GET //live",
-        "POST /cache/purge",
+        "POST /cache/purges",
         "GET /LIVE",
     ] {
         assert_eq!(status(&ask(&admin, line, &[])), "404", "{line}");

@@ -9,6 +9,8 @@ use http::header::{
     IF_UNMODIFIED_SINCE, LAST_MODIFIED,
 };
 
+use httpdate::HttpDate;
+
 use super::etag::{self, EntityTag};
 
 /// Whether only the app may judge a condition of this request.
@@ -40,9 +42,8 @@ fn any_matches(request: &HeaderMap, kept: Option<&HeaderValue>) -> bool {
     })
 }
 
-fn date(headers: &HeaderMap, name: HeaderName) -> Option<std::time::SystemTime> {
-    let text = headers.get(name)?.to_str().ok()?;
-    httpdate::parse_http_date(text).ok()
+fn date(headers: &HeaderMap, name: HeaderName) -> Option<HttpDate> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 #[cfg(test)]

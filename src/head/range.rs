@@ -4,9 +4,10 @@
 //! allows. `super::conditional` has taken away an If-Range that could mean coded bytes.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use http::header::{DATE, ETAG, HeaderMap, HeaderName, IF_RANGE, LAST_MODIFIED, RANGE};
+
+use httpdate::HttpDate;
 
 use super::etag::EntityTag;
 
@@ -86,13 +87,13 @@ fn still_holds(request: &HeaderMap, kept: &HeaderMap) -> bool {
     }
     // A date is strong where nothing changed within the second that it names (section 8.8.2.2).
     let strong = matches!((date(kept, LAST_MODIFIED), date(kept, DATE)),
-        (Some(modified), Some(date)) if modified + Duration::from_secs(1) <= date);
+        (Some(modified), Some(date)) if modified < date);
     strong && kept.get(LAST_MODIFIED) == Some(condition)
 }
 
-fn date(headers: &HeaderMap, name: HeaderName) -> Option<std::time::SystemTime> {
-    let text = headers.get(name)?.to_str().ok()?;
-    httpdate::parse_http_date(text).ok()
+/// To the second.
+fn date(headers: &HeaderMap, name: HeaderName) -> Option<HttpDate> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 #[cfg(test)]
