@@ -191,3 +191,10 @@ pub trait Pieces {
         plain
     }
 }
+
+/// Coded as an app does it.
+pub fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(plain).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
