@@ -65,7 +65,10 @@ fn what_is_written_is_what_is_read() {
 
 #[test]
 fn forks_and_coded_forms_are_read_as_written() {
-    let names = vec![http::header::ACCEPT_LANGUAGE, HeaderName::from_static("x-lang")];
+    let names = vec![
+        http::header::ACCEPT_LANGUAGE,
+        HeaderName::from_static("x-lang"),
+    ];
     let written = Fork {
         names,
         generation: 5,
