@@ -238,16 +238,17 @@ impl Link {
     async fn catch_up(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let before = (self.purges.lock().done, self.journal.first());
         let (stamp, list) = self.read_journal(connection).await?;
-        let (done, first) = before;
-        if let (Some(done), true) = (done, first == stamp.first) {
+        if let (Some(mut done), first) = before {
+            if first != stamp.first {
+                // It lost its data, and with them perhaps what another has not heard yet.
+                let mut purges = self.purges.lock();
+                let told = std::mem::take(&mut purges.told);
+                purges.untold.extend(told);
+                done = stamp.first;
+            }
             if stamp.clock > Some(done) {
                 self.purge_since(connection, done, &list).await?;
             }
-        } else if done.is_some() {
-            // It lost its data, and with them perhaps what another has not heard yet.
-            let mut purges = self.purges.lock();
-            let told = std::mem::take(&mut purges.told);
-            purges.untold.extend(told);
         }
         self.purges.lock().done = stamp.clock;
         Ok(())

@@ -261,10 +261,14 @@ impl Fault {
 impl From<RedisError> for Fault {
     fn from(error: RedisError) -> Self {
         if error.is_timeout() {
-            Self::Slow
-        } else if error.is_io_error() {
-            Self::Failed
-        } else if error.code() == Some("WRONGTYPE") {
+            return Self::Slow;
+        }
+        if error.is_io_error() {
+            return Self::Failed;
+        }
+        let said = error.into_server_errors();
+        let mut said = said.iter().flat_map(|said| said.iter());
+        if said.any(|(_, error)| error.code() == "WRONGTYPE") {
             Self::Foreign
         } else {
             Self::Refused

@@ -7,6 +7,7 @@ mod conditional;
 mod denser;
 mod flight;
 mod purge;
+mod replicas;
 mod reuse;
 mod shared;
 mod stale;
