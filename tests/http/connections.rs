@@ -80,7 +80,8 @@ fn a_parked_connection_that_wakes_to_nonsense_is_refused_as_any_other() {
 #[test]
 fn pipelined_requests_are_answered_in_their_order() {
     let app = echo();
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     let one = |number: usize| match number % 3 {
         0 => format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n"),
         1 => format!("POST /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{number:05}"),
@@ -289,7 +290,8 @@ fn an_upload_whose_client_ends_its_side_too_early_is_none() {
 fn what_a_client_sends_while_it_waits_is_its_next_request() {
     let go = Signal::new();
     let app = slow(&go);
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     conn.request("GET", "/slow", &[], b"");
     eventually("the request", || app.requests().pop());
     conn.stream()

@@ -15,7 +15,8 @@ fn taking() -> Origin {
 #[test]
 fn a_client_that_waits_is_told_to_go_on_and_the_app_never_hears_of_it() {
     let app = taking();
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     for _ in 0..2 {
         conn.send(HEAD);
         let told = conn.any_head().expect("an answer before the body");
@@ -31,7 +32,8 @@ fn a_client_that_waits_is_told_to_go_on_and_the_app_never_hears_of_it() {
 #[test]
 fn a_client_that_does_not_wait_is_served_too() {
     let app = taking();
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     conn.send(format!("{HEAD}body"));
     assert_eq!(conn.reply().expect(200).body, b"body");
     assert_eq!(conn.get("/next", &[]).status, 200);
@@ -55,7 +57,8 @@ fn an_app_that_answers_at_once_spares_the_upload() {
         call.answer(403, &[("Connection", "close")], b"no")?;
         call.close()
     });
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     conn.send(HEAD);
     assert_eq!(conn.reply().status, 403);
 }
@@ -77,7 +80,8 @@ fn an_expectation_that_nobody_defined_is_417() {
 #[test]
 fn a_refused_expectation_costs_no_connection() {
     let app = taking();
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     assert_eq!(conn.get("/", &[("Expect", "more")]).status, 417);
     assert_eq!(conn.get("/", &[]).status, 200);
 }
@@ -85,7 +89,8 @@ fn a_refused_expectation_costs_no_connection() {
 #[test]
 fn an_http10_client_cannot_wait_for_100() {
     let app = taking();
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     let head = "POST / HTTP/1.0\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
     conn.send(format!("{head}body"));
     let reply = conn.reply().expect(200);

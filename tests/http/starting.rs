@@ -107,7 +107,7 @@ fn it_says_what_it_is() {
     let help = thinwire(&["--help"]);
     let text = String::from_utf8_lossy(&help.stdout).into_owned();
     assert!(
-        ["serve", "check", "--config"]
+        ["serve", "check", "SIGHUP"]
             .iter()
             .all(|word| text.contains(word)),
         "{text}"

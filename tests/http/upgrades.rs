@@ -209,7 +209,8 @@ fn an_upgrade_that_is_not_listed_is_ignored() {
 #[test]
 fn an_http10_client_cannot_upgrade() {
     let app = Origin::start(telling);
-    let mut conn = Proxy::before(&app).conn();
+    let proxy = Proxy::before(&app);
+    let mut conn = proxy.conn();
     conn.send("GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
     assert!(conn.reply().expect(200).text().starts_with(r#"["", "","#));
 }

@@ -1,14 +1,13 @@
 //! Reaching the app: which server, which connection, what is tried again, and what a failure is.
 
 use std::collections::HashSet;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use crate::support::setup::App;
-use crate::support::{Call, Fields, Origin, Proxy, Reply, Setup, Signal, Uvicorn, eventually};
+use crate::support::{Call, Origin, Proxy, Reply, Setup, Signal, Uvicorn, eventually};
 
 fn ok() -> Origin {
     Origin::answer(200, &[], "fine")
@@ -227,7 +226,7 @@ fn what_the_app_may_have_acted_on_is_never_sent_twice() {
 
 #[test]
 fn a_fresh_connection_that_fails_is_not_tried_again() {
-    let app = Origin::start(Call::close);
+    let app = Origin::start(|call| call.close());
     let proxy = Proxy::before(&app);
     told(&proxy.get("/x", &[]), 502);
     assert_eq!(app.requests().len(), 1);
