@@ -21,7 +21,9 @@ use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use crate::head::trailers;
 pub use arriving::Arriving;
+
 pub use encode::{EncodeBody, EncodeSettings};
 pub use gather::{Budget, Gathered, gather};
 pub use guard::Guarded;
@@ -82,7 +84,7 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut *self {
+        let mut polled = match &mut *self {
             Self::Empty => Poll::Ready(None),
             Self::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
@@ -92,7 +94,13 @@ impl HttpBody for Body {
             Self::Incoming(incoming) => Pin::new(incoming).poll_frame(cx).map_err(Into::into),
             Self::Request(request) => request.poll_frame(cx),
             Self::Guarded(guarded) => guarded.poll_frame(cx),
+        };
+        if let Poll::Ready(Some(Ok(frame))) = &mut polled
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            trailers::retain_allowed(trailers);
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -20,6 +20,7 @@ use crate::config::settings::Compress;
 use crate::head::media::MediaType;
 use crate::head::transform;
 use crate::policy::{self, Asked, Plan, Question, Reason};
+use crate::telemetry;
 use crate::work::{CpuClock, Lane, Pool};
 
 /// What of a long body is looked at before its head is sent.
@@ -91,6 +92,9 @@ pub async fn respond(
             length
         },
     });
+    if verdict.plan == Plan::Pass(Reason::AlreadyCoded) {
+        ledger.metrics.app_compressed(telemetry::Kind::Http);
+    }
     let coded = match verdict.plan {
         Plan::Pass(reason) => Coded::plain(
             Plain {

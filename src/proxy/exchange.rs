@@ -100,7 +100,7 @@ async fn ask(
     let snapshot = shared.snapshot.load();
     let (route, host) = intake::route(&snapshot, facts, &request, ledger)?;
     drop(snapshot);
-    ledger.metrics = Arc::clone(&route.metrics);
+    ledger.routed(&route.metrics);
     enter(&route, ledger)?;
     let outgoing = Outgoing::prepare(shared, facts, &route, &host, request, ledger)?;
     let Outgoing {
