@@ -12,9 +12,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminHandle, Readiness};
 use crate::body::Budget;
+use crate::cache::reuse::{Names, NoRandomness};
+use crate::cache::store::{Gauges, Store};
 use crate::config::settings::{Address, Server};
 use crate::config::{self, Settings};
 use crate::demo;
+use crate::protocol::cached::{Copies, Densifier};
 use crate::protocol::http::Tools;
 use crate::proxy::{Shared, Snapshot};
 use crate::server::{Port, Threads};
@@ -46,6 +49,9 @@ pub enum StartError {
     /// The system refuses a thread or a descriptor.
     #[error("the system refuses what is needed")]
     System(#[from] io::Error),
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    Randomness(#[from] NoRandomness),
     /// Logging cannot be set up.
     #[error("logging cannot be set up")]
     Log(#[from] telemetry::LogError),
@@ -92,6 +98,7 @@ impl App {
             budget: Budget::new(HELD_PER_THREAD * pool.threads as u64),
             inline: usize::try_from(pool.inline).unwrap_or(usize::MAX),
             max_wait: pool.max_wait,
+            copies: copies(settings.cache.memory, &metrics)?,
         };
         for warning in &settings.warnings {
             tracing::warn!("{warning}");
@@ -147,6 +154,7 @@ impl App {
             .enable_all()
             .build()?;
         runtime.block_on(async {
+            tokio::spawn(densifier(&self.shared).run());
             let mut hangup = signal(SignalKind::hangup())?;
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
@@ -274,6 +282,28 @@ fn invite(ports: &[(Address, Arc<Port>)]) {
     tracing::info!("  curl -s --data-binary @README.md {url}/upload");
 }
 
+/// Makes popular copies denser, for the routes that want it.
+fn densifier(shared: &Arc<Shared>) -> Densifier {
+    let running = Arc::clone(shared);
+    Densifier {
+        copies: Arc::clone(&shared.tools.copies),
+        pool: shared.tools.pool.clone(),
+        metrics: shared.metrics.route("-"),
+        wants: Box::new(move |name| {
+            let snapshot = running.snapshot.load();
+            let mut routes = snapshot.settings.routes.iter();
+            routes.any(|route| route.name == name && route.policy.cache.densify)
+        }),
+    }
+}
+
+/// An empty store of so many bytes.
+fn copies(memory: u64, metrics: &Metrics) -> Result<Arc<Copies>, StartError> {
+    let gauges = Gauges::of(metrics);
+    let store = Store::new(memory, gauges);
+    Ok(Arc::new(Copies::new(store, Names::new()?, memory)))
+}
+
 fn wants_demo(settings: &Settings) -> bool {
     settings
         .upstreams
@@ -288,11 +318,16 @@ fn start_admin(
 ) -> Result<AdminHandle, StartError> {
     let address = settings.admin.address;
     let (for_config, for_metrics) = (Arc::clone(shared), Arc::clone(shared));
+    let for_purge = Arc::clone(shared);
     admin::start(admin::AdminState {
         address,
         token: settings.admin.token.clone(),
         readiness: readiness.clone(),
         config: Box::new(move || for_config.snapshot.load().settings.to_json()),
+        purge: Box::new(move |purge| {
+            let queries = Arc::clone(&for_purge.snapshot.load().queries);
+            for_purge.tools.copies.purge(purge, &queries)
+        }),
         metrics: Box::new(move || for_metrics.metrics.encode()),
     })
     .map_err(|source| StartError::Listen {
@@ -328,6 +363,7 @@ fn warn_of_restarts(before: &Settings, now: &Settings) {
             "network.max_connections",
             before.network.max_connections != now.network.max_connections,
         ),
+        ("cache.memory", before.cache.memory != now.cache.memory),
         ("pool", before.pool != now.pool),
         ("admin", before.admin != now.admin),
     ];

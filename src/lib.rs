@@ -11,6 +11,7 @@
 //! | 1 | [`config`] | understands the user: file, resolve, settings, faults |
 //! | 2 | [`policy`] | decides: compress, pass or decode, and why |
 //! | 2 | [`work`] | computes: the CPU pool, its lanes and slices |
+//! | 2 | [`cache`] | remembers: freshness, the store, one fetch at a time |
 //! | 3 | [`body`] | streams: the one Body type, encoding, decoding, guarding |
 //! | 3 | [`upstream`] | reaches the app: endpoints, balance, client, TLS |
 //! | 4 | [`protocol`] | speaks: one exchange in its protocol |
@@ -25,6 +26,7 @@ pub mod head;
 pub mod config;
 pub mod telemetry;
 
+pub mod cache;
 pub mod policy;
 pub mod work;
 

@@ -15,14 +15,18 @@ use http::uri::Authority;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 
-use super::AdminState;
+use super::{AdminState, purge};
 use crate::telemetry::CONTENT_TYPE;
 
 const INDEX: &str = "Thinwire\n\n\
     /live     200 while the process works\n\
     /ready    200, or 503 while starting and draining\n\
     /metrics  Prometheus text\n\
-    /config   the effective configuration\n";
+    /config   the effective configuration\n\
+    /cache/purge  POST {\"url\": ...}, {\"prefix\": ...} or {\"tag\": ...}\n";
+
+/// Where copies are purged.
+pub(super) const PURGE: &str = "/cache/purge";
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -32,7 +36,7 @@ pub(super) struct Desk {
     loopback: bool,
 }
 
-type Answer = Response<Full<Bytes>>;
+pub(super) type Answer = Response<Full<Bytes>>;
 
 impl Desk {
     /// `address` is the one that is listened on.
@@ -56,6 +60,37 @@ impl Desk {
             "/ready" => self.ready(),
             "/metrics" => answer(StatusCode::OK, CONTENT_TYPE, (self.state.metrics)()),
             _ => self.check(head).unwrap_or_else(|| self.private(path)),
+        }
+    }
+
+    /// The refusal of a purge by its head, before its body is read.
+    pub(super) fn refuse_purge(&self, head: &Parts) -> Option<Answer> {
+        if head.method != Method::POST {
+            let refused = text(StatusCode::METHOD_NOT_ALLOWED, "POST\n");
+            return Some(with(refused, header::ALLOW, "POST"));
+        }
+        if purge::is_from_elsewhere(&head.headers) {
+            let why = "a page of another site purges nothing here\n";
+            return Some(text(StatusCode::FORBIDDEN, why));
+        }
+        self.check(head)
+    }
+
+    /// Purges; `None` stands for a body that was too long or did not come.
+    pub(super) fn purge(&self, head: &Parts, body: Option<&[u8]>) -> Answer {
+        let Some(body) = body else {
+            return text(StatusCode::BAD_REQUEST, "the purge did not come whole\n");
+        };
+        let purge = match purge::read(&head.headers, body) {
+            Ok(purge) => purge,
+            Err(why) => return text(StatusCode::BAD_REQUEST, why),
+        };
+        match (self.state.purge)(&purge) {
+            Some(purged) => {
+                let json = format!("{{\"purged\": {purged}}}\n");
+                answer(StatusCode::OK, "application/json", json)
+            }
+            None => text(StatusCode::BAD_REQUEST, "an absolute http or https URL\n"),
         }
     }
 

@@ -5,21 +5,23 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::{BodyExt as _, Limited};
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use super::answer::Desk;
+use super::answer::{Answer, Desk, PURGE};
+use super::purge;
 
 /// At once; more wait to be accepted.
 const CONNECTIONS: u32 = 64;
 
-/// For a head, and for a connection without one.
+/// For a head, for a purge, and for a connection without either.
 const HEAD: Duration = Duration::from_secs(5);
 
 /// After this a connection ends with the answer that it is at...
@@ -76,11 +78,23 @@ async fn until(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
+async fn serve_one(desk: &Desk, request: Request<Incoming>) -> Answer {
+    let (head, body) = request.into_parts();
+    if head.uri.path() != PURGE {
+        return desk.answer(&head);
+    }
+    if let Some(refused) = desk.refuse_purge(&head) {
+        return refused;
+    }
+    let body = Limited::new(body, purge::LONGEST).collect();
+    let body = timeout(HEAD, body).await.ok().and_then(Result::ok);
+    desk.purge(&head, body.map(|body| body.to_bytes()).as_deref())
+}
+
 async fn connection(stream: TcpStream, desk: Arc<Desk>, mut stopped: watch::Receiver<bool>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let (head, _) = request.into_parts();
-        let answer: Result<Response<_>, Infallible> = Ok(desk.answer(&head));
-        std::future::ready(answer)
+        let desk = Arc::clone(&desk);
+        async move { Ok::<_, Infallible>(serve_one(&desk, request).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()

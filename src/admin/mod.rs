@@ -2,11 +2,12 @@
 //! configuration.
 //!
 //! It has a thread of its own, so that it answers while the network threads are busy. What it
-//! holds is bounded: connections, heads, how long either may take; bodies are never read. It
+//! holds is bounded: connections, heads, a purge's body, how long each may take. It
 //! speaks HTTP/1 alone: scrapers and probes do, and every wait of that server has a limit.
 
 mod answer;
 mod connection;
+mod purge;
 mod readiness;
 
 use std::io;
@@ -17,8 +18,12 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::protocol::cached::Purge;
 use answer::Desk;
 pub use readiness::Readiness;
+
+/// Forgets what is named, and counts it.
+pub type Purging = dyn Fn(&Purge) -> Option<usize> + Send + Sync;
 
 /// What the address shows.
 pub struct AdminState {
@@ -31,6 +36,8 @@ pub struct AdminState {
     pub readiness: Readiness,
     /// The effective configuration, secrets masked.
     pub config: Box<dyn Fn() -> Value + Send + Sync>,
+    /// Forgets copies, and counts them; `None` where the URL is none.
+    pub purge: Box<Purging>,
     /// The metrics, as [`crate::telemetry::CONTENT_TYPE`].
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }

@@ -16,6 +16,10 @@ fn admin(address: &str, token: &str) -> (AdminHandle, Readiness) {
         token: token.to_owned(),
         readiness: readiness.clone(),
         config: Box::new(|| json!({ "drain": "30s" })),
+        purge: Box::new(|purge| match purge {
+            Purge::Tag(tag) => Some(tag.len()),
+            Purge::Url(_) | Purge::Prefix(_) => None,
+        }),
         metrics: Box::new(move || metrics.encode()),
     });
     (handle.unwrap(), readiness)
@@ -124,7 +128,7 @@ fn other_methods_and_paths_are_refused() {
         "GET /nothing",
         "GET /live/",
         "GET //live",
-        "POST /cache/purge",
+        "POST /cache/purges",
         "GET /LIVE",
     ] {
         assert_eq!(status(&ask(&admin, line, &[])), "404", "{line}");
@@ -289,6 +293,7 @@ fn an_address_that_is_taken_is_an_error() {
         token: String::new(),
         readiness,
         config: Box::new(|| Value::Null),
+        purge: Box::new(|_| None),
         metrics: Box::new(String::new),
     });
     assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AddrInUse);

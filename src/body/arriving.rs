@@ -1,4 +1,5 @@
-//! A body as it comes from a peer. Its end counts only if the peer said so.
+//! A body as it comes from a peer. Its end counts only if the peer said so, and of its trailers only
+//! those pass that may be trailers at all.
 //!
 //! hyper takes RST_STREAM with NO_ERROR for the end of an HTTP/2 body, wherever it comes. It is one
 //! behind END_STREAM only (RFC 9113 section 8.1); before it, the body is cut.
@@ -12,6 +13,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::BoxError;
+use crate::head::trailers;
 
 /// The bytes of an app or a client.
 pub struct Arriving {
@@ -40,10 +42,15 @@ impl Arriving {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        let mut frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
         if frame.is_none() && self.tells_ends && !self.incoming.is_end_stream() {
             self.tells_ends = false;
             return Poll::Ready(Some(Err(Cut.into())));
+        }
+        if let Some(Ok(frame)) = &mut frame
+            && let Some(fields) = frame.trailers_mut()
+        {
+            trailers::retain_allowed(fields);
         }
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }

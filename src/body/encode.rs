@@ -16,7 +16,7 @@ use http::HeaderMap;
 use http_body::Frame;
 use tokio::time::{Instant, Sleep};
 
-use super::{Arriving, BoxError, Ledger};
+use super::{AppBody, BoxError, Ledger};
 use crate::codec::{self, CodecError, Encoder, Recipe, Step};
 use crate::config::settings::Flush;
 use crate::head::transform;
@@ -44,11 +44,20 @@ pub struct EncodeSettings {
     pub pool: Pool,
 }
 
+/// Takes the coded bytes of a stream, to be kept once they are all there.
+pub trait Keep: Send {
+    /// The next piece.
+    fn take(&mut self, piece: &Bytes);
+
+    /// That was the last one.
+    fn complete(self: Box<Self>);
+}
+
 /// The app's answer, coded as it comes.
 pub struct EncodeBody {
     settings: EncodeSettings,
     state: State,
-    incoming: Option<Arriving>,
+    incoming: Option<AppBody>,
     gathered: VecDeque<Bytes>,
     gathered_size: usize,
     trailers: Option<HeaderMap>,
@@ -59,6 +68,7 @@ pub struct EncodeBody {
     served: u32,
     pause: Option<Pin<Box<Sleep>>>,
     pausing: bool,
+    keep: Option<Box<dyn Keep>>,
 }
 
 /// What a worker brings back.
@@ -93,7 +103,7 @@ impl EncodeBody {
     pub fn new(
         settings: EncodeSettings,
         held: Vec<Bytes>,
-        incoming: Option<Arriving>,
+        incoming: Option<AppBody>,
         trailers: Option<HeaderMap>,
     ) -> Result<Self, CodecError> {
         let encoder = Encoder::padded(settings.recipe, settings.pad)?;
@@ -110,7 +120,15 @@ impl EncodeBody {
             served: 0,
             pause: None,
             pausing: false,
+            keep: None,
         })
+    }
+
+    /// The same, its coded bytes kept on the way.
+    #[must_use]
+    pub fn kept(mut self, keep: Option<Box<dyn Keep>>) -> Self {
+        self.keep = keep;
+        self
     }
 
     pub(super) fn poll_frame(
@@ -143,11 +161,7 @@ impl EncodeBody {
                         Err(error) => return self.fail(error.into()),
                     };
                     ledger.coded(plain, output.len(), done.cpu);
-                    self.state = if last {
-                        State::Trailers
-                    } else {
-                        State::Here(encoder)
-                    };
+                    self.back(encoder, &output, last);
                     if !output.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(output))));
                     }
@@ -169,6 +183,22 @@ impl EncodeBody {
                 }
                 State::Done => return Poll::Ready(None),
             }
+        }
+    }
+
+    /// The encoder is back, with its output.
+    fn back(&mut self, encoder: Encoder, output: &Bytes, last: bool) {
+        if let Some(keep) = &mut self.keep {
+            keep.take(output);
+        }
+        if last {
+            self.state = State::Trailers;
+            // Before the client has the last byte, and asks again.
+            if let Some(keep) = self.keep.take() {
+                keep.complete();
+            }
+        } else {
+            self.state = State::Here(encoder);
         }
     }
 
@@ -284,11 +314,7 @@ impl EncodeBody {
             let clock = CpuClock::start();
             let output = run(&mut encoder, &input, step)?;
             ledger.coded(size, output.len(), clock.elapsed());
-            self.state = if last {
-                State::Trailers
-            } else {
-                State::Here(encoder)
-            };
+            self.back(encoder, &output, last);
             return Ok((!output.is_empty()).then_some(output));
         }
         let lane = if self.served < SHORT_SLICES {

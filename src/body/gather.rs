@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::{Arriving, BoxError};
+use super::{AppBody, BoxError};
 
 /// What there is of an answer after the wait.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ struct Held {
 /// # Errors
 /// The app's body failed; nothing was sent yet, so the client can be told so.
 pub async fn gather(
-    incoming: &mut Arriving,
+    incoming: &mut AppBody,
     most: usize,
     wait: Duration,
     budget: &Budget,
@@ -74,7 +74,7 @@ impl Gathered {
     /// Reads until the end, the bound, the budget or a pause (`Pending`).
     fn take(
         &mut self,
-        incoming: &mut Arriving,
+        incoming: &mut AppBody,
         most: usize,
         budget: &Budget,
         cx: &mut std::task::Context<'_>,

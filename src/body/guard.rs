@@ -10,6 +10,7 @@ use http_body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
 use super::arriving::Cut;
+use super::tee::BrokeOff;
 use super::{BoxError, EndedBy, Lease, Ledger, Source};
 
 /// A response body on its way to a client.
@@ -59,11 +60,12 @@ impl Guarded {
                 }
             }
             Poll::Ready(Some(Err(error))) => {
-                let by = if error.is::<hyper::Error>() || error.is::<Cut>() {
-                    EndedBy::Upstream
-                } else {
-                    EndedBy::Proxy
-                };
+                let by =
+                    if error.is::<hyper::Error>() || error.is::<Cut>() || error.is::<BrokeOff>() {
+                        EndedBy::Upstream
+                    } else {
+                        EndedBy::Proxy
+                    };
                 self.ledger.broken(by, error.to_string());
                 self.source = Source::Empty;
                 self.lease = None;

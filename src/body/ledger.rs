@@ -11,7 +11,7 @@ use http::{Method, StatusCode, Uri};
 
 use super::Wire;
 use crate::codec::Coding;
-use crate::telemetry::{InFlight, Kind, Record, RouteMetrics, Sink};
+use crate::telemetry::{CacheResult, InFlight, Kind, Record, RouteMetrics, Sink};
 
 /// Who ended an exchange before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Ledger {
     /// Why `coding` is what it is.
     pub reason: &'static str,
     /// The cache's part in it.
-    pub cache: Option<&'static str>,
+    pub cache: Option<CacheResult>,
     /// The server that answered.
     pub server: Option<Arc<str>>,
     /// From asking to its head.
@@ -184,6 +184,9 @@ impl Drop for Ledger {
         let took = self.started.elapsed();
         self.metrics
             .response(self.status.as_u16(), self.coding, self.reason, took);
+        if let Some(result) = self.cache {
+            self.metrics.cache(result);
+        }
         let ended_by = match self.state {
             State::Complete => None,
             State::Running => Some(EndedBy::Client.word()),
@@ -204,7 +207,7 @@ impl Drop for Ledger {
             reason: self.reason,
             bytes_before: self.before,
             bytes_after: self.after,
-            cache: self.cache,
+            cache: self.cache.map(CacheResult::word),
             upstream: self.server.as_deref(),
             upstream_took: self.server_took,
             pool_waited: self.waited,

@@ -4,6 +4,7 @@
 //! bound, and never ends early looking complete: what fails after the head is an error frame, which
 //! aborts the stream.
 
+mod app;
 mod arriving;
 mod encode;
 mod gather;
@@ -11,6 +12,7 @@ mod guard;
 mod lease;
 mod ledger;
 mod request;
+mod tee;
 mod wire;
 
 use std::pin::Pin;
@@ -21,15 +23,15 @@ use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::head::trailers;
+pub use app::AppBody;
 pub use arriving::Arriving;
-
-pub use encode::{EncodeBody, EncodeSettings};
+pub use encode::{EncodeBody, EncodeSettings, Keep};
 pub use gather::{Budget, Gathered, gather};
 pub use guard::Guarded;
 pub use lease::{Lease, Load};
 pub use ledger::{EndedBy, Ledger};
 pub use request::{RequestBody, RequestFault, RequestLimits};
+pub use tee::{Keeper, Outcome, Reader, tee};
 pub use wire::{Hints, Wire};
 
 /// Why a body ended early.
@@ -71,7 +73,7 @@ pub struct Plain {
     /// Read already.
     pub held: std::vec::IntoIter<Bytes>,
     /// Absent: everything was read.
-    pub rest: Option<Arriving>,
+    pub rest: Option<AppBody>,
     /// Only where everything was read.
     pub trailers: Option<HeaderMap>,
 }
@@ -84,7 +86,7 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let mut polled = match &mut *self {
+        match &mut *self {
             Self::Empty => Poll::Ready(None),
             Self::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
@@ -94,13 +96,7 @@ impl HttpBody for Body {
             Self::Incoming(incoming) => Pin::new(incoming).poll_frame(cx).map_err(Into::into),
             Self::Request(request) => request.poll_frame(cx),
             Self::Guarded(guarded) => guarded.poll_frame(cx),
-        };
-        if let Poll::Ready(Some(Ok(frame))) = &mut polled
-            && let Some(trailers) = frame.trailers_mut()
-        {
-            trailers::retain_allowed(trailers);
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -173,7 +169,7 @@ impl Plain {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         match &mut self.rest {
-            Some(arriving) => arriving.poll_frame(cx),
+            Some(rest) => rest.poll_frame(cx),
             None => Poll::Ready(
                 self.trailers
                     .take()
@@ -185,7 +181,7 @@ impl Plain {
     fn is_end_stream(&self) -> bool {
         self.held.as_slice().is_empty()
             && self.trailers.is_none()
-            && self.rest.as_ref().is_none_or(Arriving::is_end_stream)
+            && self.rest.as_ref().is_none_or(AppBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -121,7 +121,9 @@ impl<'a> MediaType<'a> {
         STREAMS.iter().any(|stream| self.is(stream))
     }
 
-    fn is(self, lower: &[u8]) -> bool {
+    /// Whether it is this type, written in lower case; parameters do not count.
+    #[must_use]
+    pub fn is(self, lower: &[u8]) -> bool {
         self.0.eq_ignore_ascii_case(lower)
     }
 

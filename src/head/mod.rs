@@ -14,6 +14,8 @@ pub mod hop;
 pub mod list;
 pub mod media;
 pub mod path;
+pub mod precondition;
+pub mod range;
 pub mod site;
 pub mod trailers;
 pub mod transform;

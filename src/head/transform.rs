@@ -1,7 +1,7 @@
 //! What the head of an answer says once its body is coded, or could have been.
 //!
 //! Every answer goes through exactly one of [`coded`], [`plain_variant`] and [`untouched`]. All
-//! three take `Thinwire-Compress` away: it is between the app and us.
+//! three take the app's opt-outs away: they are between the app and us.
 
 use http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue,
@@ -48,8 +48,14 @@ pub fn plain_variant(headers: &mut HeaderMap) {
 }
 
 /// The body is as the app sent it for everyone.
+///
+/// A Content-Encoding that opts out goes with our word: it is no coding (RFC 9110 section 8.4 wants
+/// no `identity` there, and `none` is not registered), and there are clients that give up on it.
 pub fn untouched(headers: &mut HeaderMap) {
     headers.remove(THINWIRE_COMPRESS);
+    if encoding(headers) == Encoding::Plain {
+        headers.remove(CONTENT_ENCODING);
+    }
 }
 
 /// The trailers that follow a body coded here: digests of the plain bytes go, a tag is coded.
@@ -158,6 +164,21 @@ mod tests {
         let mut expected = head(&PLAIN);
         expected.remove(THINWIRE_COMPRESS);
         assert_eq!(headers, expected);
+    }
+
+    #[test]
+    fn an_opt_out_does_not_reach_the_client_and_a_coding_does() {
+        for (value, kept) in [
+            ("identity", false),
+            ("None", false),
+            ("identity, none", false),
+            ("gzip, identity", true),
+            ("br", true),
+        ] {
+            let mut headers = head(&[("content-encoding", value)]);
+            untouched(&mut headers);
+            assert_eq!(headers.contains_key(CONTENT_ENCODING), kept, "{value}");
+        }
     }
 
     #[test]

@@ -3,31 +3,35 @@
 //! Everything that may turn an answer plain is decided before its head is sent: the policy on the
 //! head, the bytes of the first block, the pressure on the pool. After that a fault aborts.
 
+use std::iter::successors;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::response::Parts;
 use http::{HeaderMap, Method, Response, Version};
 use tokio::time::Sleep;
 
+use super::cached::{Copies, Keeping};
 use super::failure::{Failure, Kind};
+use super::reuse::Reuse;
 use crate::body::{
-    Arriving, Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain,
+    AppBody, Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain,
     Source, gather,
 };
 use crate::codec::{self, Recipe, cost, sample};
-use crate::config::settings::Compress;
+use crate::config::settings::{Compress, Policy};
 use crate::head::media::MediaType;
 use crate::head::transform;
 use crate::policy::{self, Asked, Plan, Question, Reason};
-use crate::telemetry;
+use crate::telemetry::{self, CacheResult};
 use crate::work::{CpuClock, Lane, Pool};
 
 /// What of a long body is looked at before its head is sent.
 const FIRST_BLOCK: usize = 64 * 1024;
 
 /// The longest that one job of the pool may take: whole bodies that would take longer are streamed.
-const LONGEST_JOB: Duration = Duration::from_millis(10);
+pub(super) const LONGEST_JOB: Duration = Duration::from_millis(10);
 
 /// What exchanges compute with.
 #[derive(Debug, Clone)]
@@ -40,6 +44,8 @@ pub struct Tools {
     pub inline: usize,
     /// `pool.max_wait`.
     pub max_wait: Duration,
+    /// Where copies and reused forms are.
+    pub copies: Arc<Copies>,
 }
 
 /// An answer whose head came from the app, hop-by-hop fields already removed.
@@ -47,11 +53,13 @@ pub struct FromApp {
     /// Its head.
     pub head: Parts,
     /// Its body.
-    pub incoming: Arriving,
+    pub incoming: AppBody,
     /// What it occupies.
     pub lease: Option<Lease>,
     /// When the exchange is overdue.
     pub deadline: Option<Pin<Box<Sleep>>>,
+    /// Keeps what it is coded to.
+    pub keeping: Option<Keeping>,
 }
 
 /// What the client will get.
@@ -68,7 +76,7 @@ struct Coded {
 /// The app's body failed before anything was sent.
 pub async fn respond(
     tools: &Tools,
-    compress: &Compress,
+    policy: &Policy,
     asked: &Asked,
     from: FromApp,
     mut ledger: Box<Ledger>,
@@ -78,7 +86,9 @@ pub async fn respond(
         incoming,
         lease,
         deadline,
+        keeping,
     } = from;
+    let compress = &policy.compress;
     ledger.status = head.status;
     let length = incoming.size_hint().exact();
     let verdict = policy::plan(&Question {
@@ -110,9 +120,11 @@ pub async fn respond(
             reason: Reason::Compressed,
         },
         Plan::Encode(recipe) => {
-            let job = Job {
+            let mut job = Job {
                 tools,
                 compress,
+                reuse: Reuse::of(tools, policy, &ledger),
+                keeping,
                 asked,
                 recipe,
                 length,
@@ -125,6 +137,9 @@ pub async fn respond(
     };
     ledger.reason = coded.reason.word();
     ledger.coding = coded.coding;
+    if coded.reason == Reason::AlreadyCoded {
+        ledger.metrics.app_compressed(telemetry::Kind::Http);
+    }
     match coded.coding {
         Some(coding) => transform::coded(&mut head.headers, coding, coded.length),
         None if verdict.vary => transform::plain_variant(&mut head.headers),
@@ -148,6 +163,8 @@ fn stated_length(headers: &HeaderMap) -> Option<u64> {
 struct Job<'a> {
     tools: &'a Tools,
     compress: &'a Compress,
+    reuse: Option<Reuse>,
+    keeping: Option<Keeping>,
     asked: &'a Asked,
     recipe: Recipe,
     length: Option<u64>,
@@ -155,8 +172,8 @@ struct Job<'a> {
 
 impl Job<'_> {
     async fn code(
-        &self,
-        mut incoming: Arriving,
+        &mut self,
+        mut incoming: AppBody,
         headers: &HeaderMap,
         ledger: &mut Ledger,
     ) -> Result<Coded, Failure> {
@@ -170,6 +187,9 @@ impl Job<'_> {
         }
         if self.may_be_plain() && sample::looks_incompressible(&gathered.chunks) {
             return Ok(Coded::rest(gathered, incoming, Reason::Incompressible));
+        }
+        if let Some(coded) = self.reused(&gathered, ledger).await {
+            return Ok(coded);
         }
         let Some(recipe) = self.affordable(&gathered) else {
             return Ok(Coded::rest(gathered, incoming, Reason::Pressure));
@@ -187,13 +207,35 @@ impl Job<'_> {
         self.stream(recipe, gathered, incoming, ledger)
     }
 
+    /// The form that the same bytes were coded to before: no codec runs.
+    async fn reused(&mut self, gathered: &Gathered, ledger: &mut Ledger) -> Option<Coded> {
+        if !gathered.complete || gathered.trailers.is_some() || self.keeping.is_some() {
+            return None;
+        }
+        let (tools, recipe) = (self.tools, self.recipe);
+        let reuse = self.reuse.as_mut()?;
+        let bytes = reuse.find(tools, recipe, &gathered.chunks).await?;
+        ledger.cache = Some(CacheResult::Reuse);
+        ledger.plain(gathered.size);
+        Some(Coded {
+            length: Some(bytes.len() as u64),
+            source: Source::Ready(bytes),
+            coding: Some(self.recipe.coding),
+            reason: Reason::Compressed,
+        })
+    }
+
     /// What the pool's pressure leaves of the recipe; what is done where it stands needs no pool.
     fn affordable(&self, gathered: &Gathered) -> Option<Recipe> {
         if gathered.complete && self.is_inline(self.recipe, gathered.size) {
             return Some(self.recipe);
         }
         let wait = self.tools.pool.pressure().expected_wait;
-        policy::under(self.recipe, wait, self.tools.max_wait)
+        let affordable = policy::under(self.recipe, wait, self.tools.max_wait);
+        if affordable.is_none() && !self.may_be_plain() {
+            return successors(Some(self.recipe), |recipe| recipe.cheaper()).last();
+        }
+        affordable
     }
 
     fn is_inline(&self, recipe: Recipe, size: usize) -> bool {
@@ -207,7 +249,7 @@ impl Job<'_> {
 
     async fn gather(
         &self,
-        incoming: &mut Arriving,
+        incoming: &mut AppBody,
         headers: &HeaderMap,
     ) -> Result<Gathered, Failure> {
         if MediaType::of(headers).is_some_and(MediaType::is_stream) {
@@ -261,6 +303,11 @@ impl Job<'_> {
         match output {
             Ok(bytes) if bytes.len() < size || !self.may_be_plain() => {
                 ledger.coded(size, bytes.len(), cpu);
+                if let Some(keeping) = &self.keeping {
+                    keeping.whole(recipe.coding, &bytes);
+                } else if let Some(reuse) = &self.reuse {
+                    reuse.keep(recipe, &bytes);
+                }
                 ledger.plain(size);
                 drop(gathered);
                 // Where the plain bytes were, the coded ones have room.
@@ -277,10 +324,10 @@ impl Job<'_> {
     }
 
     fn stream(
-        &self,
+        &mut self,
         recipe: Recipe,
         gathered: Gathered,
-        incoming: Arriving,
+        incoming: AppBody,
         ledger: &mut Ledger,
     ) -> Result<Coded, Failure> {
         let settings = EncodeSettings {
@@ -292,7 +339,14 @@ impl Job<'_> {
         };
         ledger.encoding(recipe.coding);
         let incoming = (!gathered.complete).then_some(incoming);
+        let keeping = self.keeping.take().filter(|_| gathered.trailers.is_none());
+        let reuse = self.reuse.as_ref().filter(|_| gathered.complete);
+        let keep = match keeping {
+            Some(keeping) => Some(keeping.pieces(recipe.coding)),
+            None => reuse.and_then(|reuse| reuse.pieces(recipe)),
+        };
         let body = EncodeBody::new(settings, gathered.chunks, incoming, gathered.trailers)
+            .map(|body| body.kept(keep))
             .map_err(|error| Failure {
                 source: Some(error.into()),
                 ..Failure::proxy(Kind::Unavailable("no encoder"))
@@ -338,7 +392,7 @@ impl Coded {
     }
 
     /// Plain: what was read, then the rest.
-    fn rest(gathered: Gathered, incoming: Arriving, reason: Reason) -> Self {
+    fn rest(gathered: Gathered, incoming: AppBody, reason: Reason) -> Self {
         if gathered.complete {
             return Self::held(gathered, reason);
         }

@@ -4,6 +4,7 @@
 //!    differently never came this far; what is merely wrong gets its status here.
 //! 2. The first route that matches takes it; its limits are checked.
 //! 3. The app is asked: hop-by-hop fields removed, Accept-Encoding replaced, conditionals mapped.
+//!    Where the route keeps copies, `protocol::cached` answers, and asks the app if it has to.
 //! 4. The app's head comes, and `protocol::http` makes the client's answer of it.
 //! 5. The record is written when the answer's body ends, or is dropped.
 //!
@@ -17,16 +18,19 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
+use super::copies::{self, Unsafe};
 use super::error;
 use super::facts::Facts;
 use super::intake;
-use super::outgoing::{Asked, Outgoing};
+use super::outgoing::{self, Asked, Outgoing};
 use super::route::Route;
 use super::snapshot::Shared;
 use super::upgrade::Agreed;
-use crate::body::{Arriving, Body, Lease, Ledger, Wire};
+use crate::body::{AppBody, Arriving, Body, Lease, Ledger, Wire};
+use crate::protocol::cached::{self, Lookup};
 use crate::protocol::http::{FromApp, respond};
 use crate::protocol::{Failure, Kind};
+use crate::telemetry::CacheResult;
 use crate::upstream::{Answer, Call, SendError};
 
 /// Answers one request.
@@ -40,17 +44,29 @@ pub async fn exchange(
     match ask(shared, facts, request, &mut ledger).await {
         Ok(Step::Answered(answered)) => {
             let Answered { asked, route, from } = *answered;
-            let compress = &route.policy.compress;
-            match respond(&shared.tools, compress, &asked.facts, from, ledger).await {
-                Ok(mut response) => {
-                    asked.finish(&route, &mut response);
-                    response
-                }
-                Err((failure, ledger)) => error::response(&failure, ledger),
-            }
+            let responded = respond(&shared.tools, &route.policy, &asked.facts, from, ledger).await;
+            finish(&route, responded)
+        }
+        Ok(Step::Cached(cached)) => {
+            let Cached { lookup, route } = *cached;
+            finish(&route, cached::answer(&shared.tools, lookup, ledger).await)
         }
         Ok(Step::Upgraded(agreed)) => agreed.tunnel(facts, ledger),
         Err(failure) => error::response(&failure, ledger),
+    }
+}
+
+/// The last edits, or the answer that says what went wrong.
+fn finish(
+    route: &Route,
+    answered: Result<Response<Body>, (Failure, Box<Ledger>)>,
+) -> Response<Body> {
+    match answered {
+        Ok(mut response) => {
+            outgoing::finish(route, &mut response);
+            response
+        }
+        Err((failure, ledger)) => error::response(&failure, ledger),
     }
 }
 
@@ -82,6 +98,13 @@ enum Step {
     Answered(Box<Answered>),
     /// The connection changes its protocol.
     Upgraded(Box<Agreed>),
+    /// A question that copies may answer.
+    Cached(Box<Cached>),
+}
+
+struct Cached {
+    lookup: Lookup,
+    route: Arc<Route>,
 }
 
 struct Answered {
@@ -99,6 +122,7 @@ async fn ask(
 ) -> Result<Step, Failure> {
     let snapshot = shared.snapshot.load();
     let (route, host) = intake::route(&snapshot, facts, &request, ledger)?;
+    let queries = Arc::clone(&snapshot.queries);
     drop(snapshot);
     ledger.routed(&route.metrics);
     enter(&route, ledger)?;
@@ -111,6 +135,23 @@ async fn ask(
     } = outgoing;
     let mut deadline = (!route.policy.timeouts.response.is_zero())
         .then(|| Box::pin(tokio::time::sleep(route.policy.timeouts.response)));
+    let (head, body) = request.into_parts();
+    if upgrade.is_none()
+        && let Some(url) = copies::key(&route, facts, &head, &host, &body)
+    {
+        let lookup = Lookup {
+            site: route.site.clone(),
+            url,
+            asked: asked.facts,
+            held: asked.held,
+            head,
+            call,
+            deadline,
+        };
+        return Ok(Step::Cached(Box::new(Cached { lookup, route })));
+    }
+    let changing = Unsafe::of(facts, &head, &host, &queries);
+    let request = Request::from_parts(head, body);
     let asking = Instant::now();
     let answer = send(&route, request, call, &mut deadline).await?;
     let Answer {
@@ -120,6 +161,10 @@ async fn ask(
     } = answer;
     ledger.server = Some(server);
     ledger.server_took = Some(asking.elapsed());
+    if let Some(changing) = changing {
+        let store = &shared.tools.copies.store;
+        changing.answered(response.status(), response.headers(), store);
+    }
     if let Some(wanted) = upgrade {
         if let Some(agreed) = wanted.judge(&mut response, &route)? {
             ledger.hold(lease);
@@ -133,7 +178,11 @@ async fn ask(
             "the application switched protocols unasked",
         )));
     }
-    let from = from_app(response, lease, deadline, &asked);
+    let mut from = from_app(response, lease, deadline, &asked);
+    if route.policy.cache.enabled {
+        ledger.cache = Some(CacheResult::Bypass);
+        cached::bypassed(&asked.facts.method).append(&mut from.head.headers);
+    }
     Ok(Step::Answered(Box::new(Answered { asked, route, from })))
 }
 
@@ -179,8 +228,9 @@ fn from_app(
     let incoming = Arriving::new(incoming, head.version);
     FromApp {
         head,
-        incoming,
+        incoming: AppBody::Arriving(incoming),
         lease: Some(lease),
         deadline,
+        keeping: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Conducts: which route, what is asked of the app, what the client gets.
 
+mod copies;
 mod error;
 mod exchange;
 mod facts;

@@ -35,7 +35,7 @@ pub(super) struct Outgoing {
 pub(super) struct Asked {
     pub(super) facts: policy::Asked,
     /// The entity tags that the client holds.
-    held: Held,
+    pub(super) held: Held,
 }
 
 impl Outgoing {
@@ -219,11 +219,11 @@ impl Asked {
             self.held.toward_client(response.headers_mut());
         }
     }
+}
 
-    /// The last edits, on the client's answer.
-    pub(super) fn finish(&self, route: &Route, response: &mut Response<Body>) {
-        edit(response.headers_mut(), &route.policy.response_headers);
-    }
+/// The last edits, on the client's answer.
+pub(super) fn finish(route: &Route, response: &mut Response<Body>) {
+    edit(response.headers_mut(), &route.policy.response_headers);
 }
 
 pub(super) fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {

@@ -9,6 +9,7 @@ use http::{HeaderMap, Method};
 use super::facts::Facts;
 use crate::config::settings::{self, HeaderPattern, HostPattern, Match, PathPattern, Policy};
 use crate::head::path;
+use crate::protocol::cached::Site;
 use crate::telemetry::RouteMetrics;
 use crate::upstream::Upstream;
 
@@ -22,9 +23,11 @@ pub struct Route {
     /// What it matches.
     pub matches: Match,
     /// How its exchanges are treated.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// Where they go.
     pub upstream: Arc<Upstream>,
+    /// What its copies need of it.
+    pub site: Site,
     /// How long the app may take to its head.
     pub head_timeout: Duration,
     /// What they are counted in.
@@ -74,10 +77,18 @@ impl Route {
         head_timeout: Duration,
         metrics: Arc<RouteMetrics>,
     ) -> Self {
+        let policy = Arc::new(route.policy.clone());
+        let site = Site {
+            name: route.name.as_str().into(),
+            policy: Arc::clone(&policy),
+            upstream: Arc::clone(&upstream),
+            metrics: Arc::clone(&metrics),
+        };
         Self {
             matches: route.matches.clone(),
-            policy: route.policy.clone(),
+            policy,
             upstream,
+            site,
             head_timeout,
             metrics,
             running: AtomicUsize::new(0),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 
 use super::route::{Route, Router};
+use crate::config::settings::QueryKey;
 use crate::config::{Settings, settings};
 use crate::protocol::http::Tools;
 use crate::telemetry::{Metrics, RouteMetrics, Sink};
@@ -20,6 +21,8 @@ pub struct Snapshot {
     pub upstreams: Vec<Arc<Upstream>>,
     /// Its routes, ready to be matched.
     pub router: Router,
+    /// How the routes that keep copies put queries into their keys, each way once.
+    pub queries: Arc<[QueryKey]>,
 }
 
 /// What outlives configurations.
@@ -78,10 +81,18 @@ impl Snapshot {
             ))
         });
         let router = Router::new(routes.collect());
+        let mut queries = Vec::new();
+        let caches = settings.routes.iter().map(|route| &route.policy.cache);
+        for cache in caches.filter(|cache| cache.enabled) {
+            if !queries.contains(&cache.query) {
+                queries.push(cache.query.clone());
+            }
+        }
         Ok(Self {
             settings,
             upstreams,
             router,
+            queries: queries.into(),
         })
     }
 }

@@ -172,6 +172,15 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Nothing waits and nothing runs.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let load = &self.handle.shared.load;
+        load.waiting.load(Relaxed) == 0 && load.busy.load(Relaxed) == 0
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
         let shared = &self.shared;

@@ -1,11 +1,16 @@
 //! The proxy's behaviour over HTTP, a file for each kind, in one binary: it links once.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "../support/mod.rs"]
 mod support;
 
+mod already_coded;
 mod breach;
 mod connect;
 mod connections;
+mod cache;
+mod configuration;
 mod cpu_memory;
 mod drain;
 mod expectations;
@@ -13,10 +18,14 @@ mod forwarding;
 mod framing;
 mod integrity;
 mod limits;
+mod lengths;
 mod malformed;
+mod negotiation;
 mod pressure;
 mod records;
 mod reload;
+mod ranges;
+mod real_apps;
 mod request_bodies;
 mod routing;
 mod sockets;
@@ -26,3 +35,5 @@ mod tls;
 mod trailers;
 mod upgrades;
 mod upstreams;
+mod validators;
+mod vary;

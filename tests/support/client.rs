@@ -90,6 +90,16 @@ impl Conn {
         self.reply()
     }
 
+    /// Asks as a client of HTTP/1.0 does, which keeps no connection.
+    pub fn get_1_0(&mut self, target: &str, fields: Fields<'_>) -> Reply {
+        let mut head = format!("GET {target} HTTP/1.0\r\nHost: {}\r\n", self.host);
+        for (name, value) in fields {
+            head += &format!("{name}: {value}\r\n");
+        }
+        self.send(head + "\r\n");
+        self.reply()
+    }
+
     /// A chunk of a request body that was announced as chunked.
     pub fn chunk(&mut self, bytes: &[u8]) {
         self.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat());
@@ -129,14 +139,8 @@ impl Conn {
             let mut reply = Reply::new(status, &version, head);
             self.answer = BodyReader::new(framing);
             self.head_only = false;
-            if !reply.coding().contains(',') && framing != Framing::None {
-                let coding = reply.coding().to_ascii_lowercase();
-                let known = ["gzip", "br", "zstd"].contains(&coding.as_str());
-                self.decoder = if known {
-                    Decoder::new(&coding)
-                } else {
-                    Decoder::Plain
-                };
+            if framing != Framing::None {
+                self.decoder = Decoder::of(&reply.list("content-encoding"));
             }
             reply.informational = informational;
             reply.framing = framing;

@@ -78,6 +78,15 @@ pub enum Decoder {
 }
 
 impl Decoder {
+    /// Of a body in these codings: plain if they are not one that is known.
+    pub fn of(codings: &[String]) -> Self {
+        let lower = codings.first().map(|coding| coding.to_ascii_lowercase());
+        match lower.as_deref() {
+            Some(known @ ("gzip" | "br" | "zstd")) if codings.len() == 1 => Self::new(known),
+            _ => Self::Plain,
+        }
+    }
+
     pub fn new(coding: &str) -> Self {
         match coding {
             "identity" => Self::Plain,
@@ -181,4 +190,11 @@ pub trait Pieces {
         }
         plain
     }
+}
+
+/// Coded as an app does it.
+pub fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(plain).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
 }

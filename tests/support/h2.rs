@@ -89,6 +89,23 @@ impl H2 {
         self.begin(request, end)
     }
 
+    /// Begins an extended CONNECT (RFC 8441), once the server has said that it knows it.
+    pub fn connect(&self, protocol: &str, target: &str, fields: Fields<'_>) -> H2Stream {
+        super::eventually("a server that knows extended CONNECT", || {
+            let known = self.requests.is_extended_connect_protocol_enabled();
+            known.then_some(())
+        });
+        let uri = format!("{}{target}", self.origin);
+        let mut request = Request::builder()
+            .method("CONNECT")
+            .uri(uri)
+            .extension(::h2::ext::Protocol::from(protocol))
+            .body(())
+            .expect("a request");
+        request.headers_mut().extend(header_map(fields));
+        self.begin(request, false)
+    }
+
     /// Begins a request as it is given.
     pub fn begin(&self, request: Request<()>, end: bool) -> H2Stream {
         let requests = self.requests.clone();
@@ -191,10 +208,7 @@ impl H2Stream {
         } else {
             Framing::Stream
         };
-        let coding = reply.coding().to_ascii_lowercase();
-        if ["gzip", "br", "zstd"].contains(&coding.as_str()) {
-            self.decoder = Decoder::new(&coding);
-        }
+        self.decoder = Decoder::of(&reply.list("content-encoding"));
         Ok(reply)
     }
 

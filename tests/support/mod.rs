@@ -57,7 +57,7 @@ pub use origin_h2::{H2Call, H2Origin};
 pub use proxy::{Proxy, thinwire};
 pub use python::Uvicorn;
 pub use reply::{Broken, Reply};
-pub use setup::{App, Demo, Setup};
+pub use setup::{App, Demo, PATIENT, Setup};
 pub use signal::Signal;
 
 /// How long anything may take before it counts as hanging. Ten times what a busy machine needs.
@@ -65,6 +65,9 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Field lines, as they are written.
 pub type Fields<'a> = &'a [(&'a str, &'a str)];
+
+/// What bodies are coded in, in the policy's order.
+pub const CODINGS: [&str; 3] = ["zstd", "br", "gzip"];
 
 /// Asks once, on a connection of its own.
 pub fn get(addr: SocketAddr, target: &str, fields: Fields<'_>) -> Reply {

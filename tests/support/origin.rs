@@ -335,9 +335,13 @@ impl Call<'_> {
         self.reader.source.flush()
     }
 
-    /// A complete answer, its length announced.
+    /// A complete answer, its length announced; to HEAD without its body.
     pub fn answer(&mut self, status: u16, fields: Fields<'_>, body: &[u8]) -> io::Result<()> {
-        self.send(answer(status, fields, body))
+        let mut raw = answer(status, fields, body);
+        if self.method() == "HEAD" {
+            raw.truncate(raw.len() - body.len());
+        }
+        self.send(raw)
     }
 
     /// A head as it is: nothing is added but the status line's version.

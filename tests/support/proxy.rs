@@ -125,6 +125,13 @@ impl Proxy {
         H2::open(self.addr(0))
     }
 
+    /// Asks over HTTP/1.1, then over HTTP/2.
+    #[track_caller]
+    pub fn both(&self, method: &str, target: &str, fields: Fields<'_>) -> [Reply; 2] {
+        let first = self.ask(method, target, fields, b"");
+        [first, self.h2().ask(method, target, fields, b"")]
+    }
+
     /// Asks the admin address.
     pub fn admin(&self, target: &str) -> Reply {
         super::get(self.admin, target, &[])

@@ -4,6 +4,10 @@ use std::fmt::Write as _;
 
 use super::{H2Origin, Origin, Proxy, Uvicorn};
 
+/// Keys of a route that waits for whole bodies however slow the machine is: for tests in which it
+/// matters that a body was complete in time.
+pub const PATIENT: &str = "compress: { whole: { wait: 10s } }";
+
 /// What can stand behind a proxy.
 pub trait App {
     /// As `servers` names it.

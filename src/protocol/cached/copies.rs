@@ -1,0 +1,89 @@
+//! What all routes share of the cache, what a route brings along, and what a purge takes away.
+
+use std::sync::Arc;
+
+use crate::body::Budget;
+use crate::cache::flight::{FetchKey, Flights};
+use crate::cache::key::Url;
+use crate::cache::object::ObjectId;
+use crate::cache::reuse::Names;
+use crate::cache::store::Store;
+use crate::codec::Coding;
+use crate::config::settings::{Policy, QueryKey};
+use crate::telemetry::RouteMetrics;
+use crate::upstream::Upstream;
+
+/// What is kept, and the work under way for it. One for all routes; a reload keeps it.
+#[derive(Debug)]
+pub struct Copies {
+    /// The copies.
+    pub store: Store,
+    /// Names bodies whose coded form is reused.
+    pub names: Names,
+    pub(super) fetches: Flights<FetchKey>,
+    pub(super) encodes: Flights<(ObjectId, Coding)>,
+    /// What all fetches together may read ahead of their clients.
+    pub(super) filling: Budget,
+}
+
+impl Copies {
+    /// Keeps in `store`; fetches under way may hold a quarter of `memory` bytes beside it.
+    #[must_use]
+    pub fn new(store: Store, names: Names, memory: u64) -> Self {
+        Self {
+            store,
+            names,
+            fetches: Flights::default(),
+            encodes: Flights::default(),
+            filling: Budget::new(memory / 4),
+        }
+    }
+}
+
+/// What a purge may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purge {
+    /// One URL, in each form that a route's `cache.query` gives it.
+    Url(String),
+    /// All URLs that start so.
+    Prefix(String),
+    /// All answers that the app gave this tag.
+    Tag(String),
+}
+
+impl Copies {
+    /// Forgets what is named, in all codings, and counts the objects. `None`: no absolute URL.
+    #[must_use]
+    pub fn purge(&self, purge: &Purge, queries: &[QueryKey]) -> Option<usize> {
+        match purge {
+            Purge::Tag(tag) => Some(self.store.purge_tag(tag)),
+            Purge::Prefix(prefix) => {
+                let prefix = Url::parse(prefix, &QueryKey::All)?;
+                Some(self.store.purge_prefix(&prefix))
+            }
+            Purge::Url(url) => {
+                let mut forms = vec![Url::parse(url, &QueryKey::All)?];
+                for query in queries {
+                    let form = Url::parse(url, query)?;
+                    if !forms.contains(&form) {
+                        forms.push(form);
+                    }
+                }
+                Some(forms.iter().map(|form| self.store.purge_url(form)).sum())
+            }
+        }
+    }
+}
+
+/// A route, as far as its copies care; cheap to clone.
+#[derive(Clone)]
+pub struct Site {
+    /// Its name, which is part of the key.
+    pub name: Arc<str>,
+    /// How its exchanges are treated.
+    pub policy: Arc<Policy>,
+    /// Whom it asks.
+    pub upstream: Arc<Upstream>,
+    /// What it counts in.
+    pub metrics: Arc<RouteMetrics>,
+}
