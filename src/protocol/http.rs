@@ -102,9 +102,6 @@ pub async fn respond(
             length
         },
     });
-    if verdict.plan == Plan::Pass(Reason::AlreadyCoded) {
-        ledger.metrics.app_compressed(telemetry::Kind::Http);
-    }
     let coded = match verdict.plan {
         Plan::Pass(reason) => Coded::plain(
             Plain {

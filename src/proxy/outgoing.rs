@@ -211,8 +211,7 @@ impl Asked {
 
     /// What comes from the app, with what concerns only its own connection removed.
     pub(super) fn receive(&self, response: &mut Response<Incoming>) {
-        // Ours is what the client's connection speaks: an app's HTTP/1.0 must not end that.
-        let version = std::mem::replace(response.version_mut(), Version::HTTP_11);
+        let version = response.version();
         hop::strip_response(response.headers_mut());
         hop::via(response.headers_mut(), version);
         if response.status() == StatusCode::NOT_MODIFIED {
@@ -223,6 +222,8 @@ impl Asked {
 
 /// The last edits, on the client's answer.
 pub(super) fn finish(route: &Route, response: &mut Response<Body>) {
+    // Ours is what the client's connection speaks: an app's HTTP/1.0 must not end that.
+    *response.version_mut() = Version::HTTP_11;
     edit(response.headers_mut(), &route.policy.response_headers);
 }
 

@@ -1,6 +1,6 @@
 //! Expect (RFC 9110 section 10.1.1): 100-continue is answered here, once the app is there.
 
-use crate::support::{Origin, Proxy};
+use crate::support::{Nowhere, Origin, Proxy};
 
 const HEAD: &str =
     "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-Continue\r\n\r\n";
@@ -41,9 +41,8 @@ fn a_client_that_does_not_wait_is_served_too() {
 
 #[test]
 fn nobody_is_told_to_go_on_while_there_is_no_app() {
-    let gone = Origin::answer(200, &[], "");
+    let gone = Nowhere::reserve();
     let proxy = Proxy::before(&gone);
-    drop(gone);
     let mut conn = proxy.conn();
     conn.send(HEAD);
     let reply = conn.reply();

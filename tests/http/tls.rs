@@ -235,7 +235,7 @@ fn an_app_behind_tls_is_verified_by_its_own_authority_and_name() {
     setup(&addressed, &trust).get("/", &[]).expect(200);
     for (app, tls) in [
         (&named, format!("{trust}, name: other.internal")),
-        (&named, trust.clone()),
+        (&named, trust),
         (&named, "name: app.internal".to_owned()),
         (
             &named,

@@ -361,6 +361,7 @@ fn a_real_websocket_application_is_reached() {
     conn.send(frame(8, b"\x03\xe8"));
     assert_eq!(conn.read_until(b"\x03\xe8"), b"\x88\x02\x03\xe8");
     conn.closed();
+    drop(conn);
     assert_eq!(proxy.access("/echo")["status"], 101);
     // No such WebSocket: uvicorn declines.
     assert_eq!(proxy.get("/no-such-thing", &WEBSOCKET).status, 403);

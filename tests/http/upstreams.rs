@@ -1,13 +1,13 @@
 //! Reaching the app: which server, which connection, what is tried again, and what a failure is.
 
 use std::collections::HashSet;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use crate::support::setup::App;
-use crate::support::{Call, Origin, Proxy, Reply, Setup, Signal, Uvicorn, eventually};
+use crate::support::{Call, Nowhere, Origin, Proxy, Reply, Setup, Signal, Uvicorn, eventually};
 
 fn ok() -> Origin {
     Origin::answer(200, &[], "fine")
@@ -20,12 +20,6 @@ impl App for At {
     fn server(&self) -> String {
         self.0.clone()
     }
-}
-
-/// A port that nobody listens on.
-fn nowhere() -> At {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    At(format!("http://{}", listener.local_addr().unwrap()))
 }
 
 /// One network thread, so that one pool of connections.
@@ -116,7 +110,8 @@ fn least_requests_spares_the_busy_server() {
 #[test]
 fn a_server_that_refuses_is_passed_over_whatever_the_request_is() {
     let app = ok();
-    let proxy = Setup::before(&nowhere()).and(&app).and(&nowhere());
+    let gone = [Nowhere::reserve(), Nowhere::reserve()];
+    let proxy = Setup::before(&gone[0]).and(&app).and(&gone[1]);
     let proxy = proxy.upstream("balance: round_robin").start();
     for _ in 0..6 {
         proxy.ask("POST", "/", &[], b"body").expect(200);
@@ -244,7 +239,8 @@ fn a_fresh_connection_that_fails_is_not_tried_again() {
 
 #[test]
 fn an_app_that_is_not_there_is_a_502() {
-    let proxy = Proxy::before(&nowhere());
+    let nowhere = Nowhere::reserve();
+    let proxy = Proxy::before(&nowhere);
     let reply = proxy.get("/x", &[("Accept-Encoding", "gzip")]);
     told(&reply, 502);
     assert_eq!(reply.header("retry-after"), None);
