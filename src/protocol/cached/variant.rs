@@ -253,11 +253,11 @@ impl Keeping {
     }
 
     fn put(&self, coding: Coding, pieces: &[Bytes]) {
-        if let Some(object) = self.landed.get() {
-            if self.copies.store.variant(object.id(), coding).is_none() {
-                // Where it cannot be kept it is made again.
-                let _ = self.copies.keep_coded(object.id(), coding, pieces, false);
-            }
+        if let Some(object) = self.landed.get()
+            && self.copies.store.variant(object.id(), coding).is_none()
+        {
+            // Where it cannot be kept it is made again.
+            let _ = self.copies.keep_coded(object.id(), coding, pieces, false);
         }
     }
 }

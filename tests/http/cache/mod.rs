@@ -6,6 +6,7 @@ mod coded;
 mod conditional;
 mod denser;
 mod flight;
+mod poisoning;
 mod purge;
 mod replicas;
 mod reuse;
