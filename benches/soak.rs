@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::h2::Reason;
-use support::{Conn, Demo, Pieces as _, Proxy, Reply, Setup, eventually};
+use support::{Conn, Demo, H2, Pieces as _, Proxy, Reply, Setup, eventually};
 
 const CODINGS: [&str; 5] = ["gzip", "br", "zstd", "gzip, br, zstd", "identity"];
 
@@ -173,7 +173,10 @@ fn over_http1(scene: &Scene, random: &mut fastrand::Rng, until: Instant) {
 
 /// A connection with a few streams at once.
 fn over_http2(scene: &Scene, random: &mut fastrand::Rng, until: Instant) {
-    let client = scene.proxy.h2();
+    // Streams that wait to be read must not take the connection's window from the one that is read.
+    let mut builder = ::h2::client::Builder::new();
+    builder.initial_connection_window_size(1 << 20);
+    let client = H2::with(scene.proxy.addr(0), &builder);
     for _ in 0..random.u32(1..3) {
         if Instant::now() > until {
             return;
