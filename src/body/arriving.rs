@@ -20,6 +20,8 @@ pub struct Arriving {
     incoming: Incoming,
     /// HTTP/2 can tell an end from a reset; over HTTP/1 hyper does, and only it can.
     tells_ends: bool,
+    /// Its trailers are metadata that nobody merges into a head.
+    all_trailers: bool,
 }
 
 /// A peer reset its stream before the end of a body, and called that no error.
@@ -34,6 +36,16 @@ impl Arriving {
         Self {
             incoming,
             tells_ends: version == Version::HTTP_2,
+            all_trailers: false,
+        }
+    }
+
+    /// The same, of a call: every name may be among its trailers.
+    #[must_use]
+    pub fn with_all_trailers(self) -> Self {
+        Self {
+            all_trailers: true,
+            ..self
         }
     }
 
@@ -47,7 +59,8 @@ impl Arriving {
             self.tells_ends = false;
             return Poll::Ready(Some(Err(Cut.into())));
         }
-        if let Some(Ok(frame)) = &mut frame
+        if !self.all_trailers
+            && let Some(Ok(frame)) = &mut frame
             && let Some(fields) = frame.trailers_mut()
         {
             trailers::retain_allowed(fields);
