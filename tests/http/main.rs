@@ -11,6 +11,7 @@ mod cache;
 mod configuration;
 mod cpu_memory;
 mod framing;
+mod grpc;
 mod integrity;
 mod lengths;
 mod malformed;
