@@ -4,6 +4,7 @@
 //! hyper takes RST_STREAM with NO_ERROR for the end of an HTTP/2 body, wherever it comes. It is one
 //! behind END_STREAM only (RFC 9113 section 8.1); before it, the body is cut.
 
+use std::error::Error as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -59,6 +60,11 @@ impl Arriving {
             self.tells_ends = false;
             return Poll::Ready(Some(Err(Cut.into())));
         }
+        if let Some(Err(error)) = &frame
+            && is_no_error(error)
+        {
+            return Poll::Ready(Some(Err(Cut.into())));
+        }
         if !self.all_trailers
             && let Some(Ok(frame)) = &mut frame
             && let Some(fields) = frame.trailers_mut()
@@ -79,4 +85,10 @@ impl Arriving {
     pub fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
     }
+}
+
+/// A reset that calls itself no error, which must not be passed on as such: it is a cut.
+fn is_no_error(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.and_then(h2::Error::reason) == Some(h2::Reason::NO_ERROR)
 }

@@ -24,7 +24,12 @@ pub fn refusal(dialect: Dialect, failure: &Failure) -> Option<Response<Body>> {
     if let Some(SendError::Reset(reason)) = send_error(failure)
         && dialect == Dialect::Grpc
     {
-        response.extensions_mut().insert(Reset(*reason));
+        // Some clients take NO_ERROR for a proper end.
+        let reason = match *reason {
+            h2::Reason::NO_ERROR => h2::Reason::INTERNAL_ERROR,
+            reason => reason,
+        };
+        response.extensions_mut().insert(Reset(reason));
     }
     let headers = response.headers_mut();
     let content_type = HeaderValue::from_static(content_type);

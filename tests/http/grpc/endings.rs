@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use h2::Reason;
+use ::h2::Reason;
 
 use super::support::grpc::*;
 use super::support::*;
@@ -24,7 +24,7 @@ fn a_head_that_is_all_there_is_stays_one_frame() {
     stream.send(&message(0, b"ask"), true);
     let reply = stream.head();
     assert!(
-        reply.framing == super::support::wire::Framing::None,
+        reply.framing == wire::Framing::None,
         "END_STREAM on the head"
     );
     assert_eq!(status(&reply), Some("5"));
@@ -50,8 +50,9 @@ fn an_answer_that_ends_within_a_message_is_reset_with_internal() {
             stream.send(&message(0, b"ask"), true);
             let broken = stream.try_reply().expect_err(what);
             assert_eq!(broken.reason(), Some(Reason::INTERNAL_ERROR), "{what}");
-            let so_far = broken.so_far.unwrap().body;
-            assert!(so_far.starts_with(&message(0, b"first")), "{what}");
+            // A reset may overtake what was sent before it.
+            let so_far = broken.so_far.map_or_else(Vec::new, |reply| reply.body);
+            assert!(body.starts_with(&so_far), "{what}");
             assert_eq!(proxy.access("/s/m")["ended_by"], "upstream", "{what}");
         }
     }
@@ -83,6 +84,7 @@ fn resets_of_the_app_reach_the_client_as_they_are() {
         ("/before/refused", Reason::REFUSED_STREAM),
         ("/before/calm", Reason::ENHANCE_YOUR_CALM),
         ("/before/internal", Reason::INTERNAL_ERROR),
+        ("/before/no_error", Reason::INTERNAL_ERROR),
         ("/after/cancel", Reason::CANCEL),
         ("/after/refused", Reason::REFUSED_STREAM),
         ("/after/calm", Reason::ENHANCE_YOUR_CALM),
