@@ -89,6 +89,8 @@ impl Arriving {
 
 /// A reset that calls itself no error, which must not be passed on as such: it is a cut.
 fn is_no_error(error: &hyper::Error) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<h2::Error>());
     cause.and_then(h2::Error::reason) == Some(h2::Reason::NO_ERROR)
 }
