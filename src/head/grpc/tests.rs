@@ -1,6 +1,6 @@
 use super::*;
 
-fn head(name: HeaderName, values: &[&'static str]) -> HeaderMap {
+fn head(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for value in values {
         headers.append(name.clone(), HeaderValue::from_static(value));
@@ -41,7 +41,7 @@ fn dialects_are_known_by_their_content_type() {
 #[test]
 fn a_client_takes_what_it_lists_and_nothing_else() {
     let takes = Codings::of(
-        &head(ACCEPT_ENCODING, &["identity, deflate,br", "gzip,snappy"]),
+        &head(&ACCEPT_ENCODING, &["identity, deflate,br", "gzip,snappy"]),
         ACCEPT_ENCODING,
     );
     assert!(takes.has(Coding::Gzip) && takes.has(Coding::Deflate));
@@ -63,7 +63,7 @@ fn an_announced_coding_is_known_or_not() {
         ("snappy", Announced::Unknown),
     ] {
         assert_eq!(
-            Announced::of(&head(ENCODING, &[value]), ENCODING),
+            Announced::of(&head(&ENCODING, &[value]), ENCODING),
             announced,
             "{value}"
         );
@@ -92,7 +92,7 @@ fn timeouts_are_digits_and_a_unit() {
         ("99999999999999999999S", None),
         ("18446744073709551615H", None),
     ] {
-        assert_eq!(timeout(&head(TIMEOUT, &[value])), expected, "{value}");
+        assert_eq!(timeout(&head(&TIMEOUT, &[value])), expected, "{value}");
     }
 }
 
