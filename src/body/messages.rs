@@ -92,8 +92,10 @@ enum State {
 enum End {
     /// As the peer ended it.
     Proper(Option<HeaderMap>),
-    /// With a status of ours.
+    /// With a status of ours, because of what the peer sent.
     Fault(MessageFault),
+    /// The same, because of what the other side sent.
+    Stopped(MessageFault),
     /// The client's patience is over.
     Late,
 }
@@ -195,7 +197,7 @@ impl Messages {
         {
             // The request ended well: nobody stops this any more.
             *stop = None;
-            return stopped.ok().map(End::Fault);
+            return stopped.ok().map(End::Stopped);
         }
         None
     }
@@ -228,12 +230,20 @@ impl Messages {
             return None;
         };
         self.close();
-        let (status, sentence, error): (_, _, BoxError) = match end {
+        let (by, status, sentence, error): (_, _, _, BoxError) = match end {
             End::Proper(trailers) => return trailers.map(|fields| Ok(Frame::trailers(fields))),
-            End::Fault(fault) => (fault.status(), fault.sentence(), fault.into()),
+            End::Fault(fault) => {
+                let by = EndedBy::Upstream;
+                (by, fault.status(), fault.sentence(), fault.into())
+            }
+            End::Stopped(fault) => {
+                let by = EndedBy::Client;
+                (by, fault.status(), fault.sentence(), fault.into())
+            }
             End::Late => {
                 let sentence = "the deadline of the call is over";
-                (Status::DeadlineExceeded, sentence, Late.into())
+                let status = Status::DeadlineExceeded;
+                (EndedBy::Proxy, status, sentence, Late.into())
             }
         };
         let cut = matches!(end, End::Fault(MessageFault::Cut));
@@ -248,10 +258,13 @@ impl Messages {
                 Some(Err(error))
             }
             // Half a message is out, or was: trailers would make it look complete.
-            Way::ToClient { trailers, .. } if !*trailers || passing || cut => Some(Err(error)),
-            Way::ToClient { .. } => {
+            Way::ToClient { trailers, .. } => {
                 if let Some(ledger) = ledger {
-                    ledger.broken(EndedBy::Proxy, error.to_string());
+                    ledger.broken(by, error.to_string());
+                }
+                // Half a message is out, or was: trailers would make it look complete.
+                if !*trailers || passing || cut {
+                    return Some(Err(error));
                 }
                 let mut fields = HeaderMap::new();
                 status.write(sentence, &mut fields);

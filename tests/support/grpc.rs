@@ -112,5 +112,7 @@ pub fn call(client: &H2, path: &str, more: Fields<'_>, body: &[u8]) -> Reply {
 
 /// The status that a reply ends with, in its head or its trailers.
 pub fn status(reply: &Reply) -> Option<&str> {
-    reply.trailer("grpc-status").or(reply.header("grpc-status"))
+    reply
+        .trailer("grpc-status")
+        .or_else(|| reply.header("grpc-status"))
 }

@@ -210,7 +210,7 @@ fn a_fault_after_the_answer_began_is_told_in_its_trailers() {
     eventually("the app's stream to end", || {
         (app.streams() == 0).then_some(())
     });
-    assert_eq!(proxy.access("/s/echo")["ended_by"], "proxy");
+    assert_eq!(proxy.access("/s/echo")["ended_by"], "client");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn a_message_of_the_app_that_inflates_beyond_the_limit_ends_the_call_with_status
     let reply = ask(&proxy, &[]);
     assert_eq!(messages(&reply.body), [(0, b"first".to_vec())]);
     assert_eq!(status(&reply), Some("8"));
-    assert_eq!(proxy.access("/pkg.Service/Method")["ended_by"], "proxy");
+    assert_eq!(proxy.access("/pkg.Service/Method")["ended_by"], "upstream");
 }
 
 #[test]
