@@ -106,7 +106,8 @@ pub fn begin(client: &H2, path: &str, more: Fields<'_>) -> H2Stream {
 #[track_caller]
 pub fn call(client: &H2, path: &str, more: Fields<'_>, body: &[u8]) -> Reply {
     let mut stream = begin(client, path, more);
-    stream.send(body, true);
+    // An early answer may leave no room for it.
+    let _ = stream.try_send(body, true);
     stream.reply()
 }
 

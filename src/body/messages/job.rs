@@ -35,7 +35,8 @@ pub(super) struct Inflate {
     decoder: Option<Decoder>,
     limit: u64,
     at: Place,
-    output: BytesMut,
+    /// A piece a turn: nothing is copied into ever larger buffers.
+    output: Vec<Bytes>,
 }
 
 /// How far the message was read.
@@ -48,7 +49,7 @@ struct Place {
 /// What a turn led to.
 pub(super) enum Turned {
     /// There it is.
-    Done(Bytes),
+    Done(Vec<Bytes>),
     /// Another turn is needed.
     More(Work),
     /// It cannot be coded; it can still go plain.
@@ -80,7 +81,7 @@ impl Work {
             decoder: Some(Decoder::new(coding, limit)),
             limit,
             at: Place::default(),
-            output: BytesMut::new(),
+            output: Vec::new(),
         }))
     }
 
@@ -121,7 +122,7 @@ impl Work {
     pub(super) fn turn(self, message: &[Bytes], size: usize) -> Turned {
         match self {
             Self::Whole(recipe) => match codec::whole(recipe, message, size, 0) {
-                Ok(coded) => Turned::Done(coded),
+                Ok(coded) => Turned::Done(vec![coded]),
                 Err(error) => Turned::Uncoded(error),
             },
             Self::Slices(slices) => slices.turn(message),
@@ -161,7 +162,7 @@ impl Slices {
             let Some(rest) = self.at.rest(message) else {
                 let ended = self.encoder.encode(&[], Step::Finish, &mut self.output);
                 return match ended {
-                    Ok(()) => Turned::Done(self.output.freeze()),
+                    Ok(()) => Turned::Done(vec![self.output.freeze()]),
                     Err(error) => Turned::Uncoded(error),
                 };
             };
@@ -182,14 +183,15 @@ impl Inflate {
         let Some(mut decoder) = self.decoder.take() else {
             return Turned::Fault(MessageFault::Lost);
         };
-        let enough = self.output.len() + room;
+        let mut output = BytesMut::new();
         while let Some(rest) = self.at.rest(message) {
-            if self.output.len() >= enough {
+            if output.len() >= room {
+                self.output.push(output.freeze());
                 self.decoder = Some(decoder);
                 return Turned::More(Work::Inflate(self));
             }
-            let left = enough - self.output.len();
-            match decoder.decode(rest, &mut self.output, left) {
+            let left = room - output.len();
+            match decoder.decode(rest, &mut output, left) {
                 Ok(progress) => self.at.offset += progress.consumed,
                 Err(DecodeError::TooLarge) => {
                     return Turned::Fault(MessageFault::TooLarge(self.limit));
@@ -197,8 +199,9 @@ impl Inflate {
                 Err(error) => return Turned::Fault(MessageFault::Corrupt(error)),
             }
         }
+        self.output.push(output.freeze());
         match decoder.finish() {
-            Ok(()) => Turned::Done(self.output.freeze()),
+            Ok(()) => Turned::Done(self.output),
             Err(error) => Turned::Fault(MessageFault::Corrupt(error)),
         }
     }
@@ -218,7 +221,7 @@ mod tests {
         for turns in 1.. {
             match work.turn(message, size) {
                 Turned::More(more) => work = more,
-                Turned::Done(bytes) => return (Ok(bytes), turns),
+                Turned::Done(pieces) => return (Ok(Bytes::from(pieces.concat())), turns),
                 Turned::Fault(fault) => return (Err(fault), turns),
                 Turned::Uncoded(error) => panic!("{error}"),
             }

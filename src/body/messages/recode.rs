@@ -142,10 +142,10 @@ impl Messages {
                 self.shop.metrics.decoded(Kind::Grpc, coding, held.cpu);
                 self.state = State::Ending(End::Fault(fault));
             }
-            Turned::Done(bytes) => match held.then {
+            Turned::Done(pieces) => match held.then {
                 Then::Inflate(_) => {
                     self.shop.metrics.decoded(Kind::Grpc, coding, held.cpu);
-                    held.inflated(bytes);
+                    held.inflated(pieces);
                     let (size, least) = (held.size as u64, self.terms.min_size);
                     match self.terms.compress {
                         Some(recipe) if size >= least => {
@@ -157,10 +157,11 @@ impl Messages {
                     }
                 }
                 Then::Compress(_) => {
-                    let (plain, coded) = (held.size as u64, bytes.len() as u64);
+                    let size = size_of(&pieces);
+                    let (plain, coded) = (held.size as u64, size as u64);
                     let metrics = &self.shop.metrics;
                     metrics.encoded(Kind::Grpc, coding, plain, coded, held.cpu);
-                    if bytes.len() >= held.size {
+                    if size >= held.size {
                         return self.plain(held, Reason::Incompressible, ledger);
                     }
                     let form = if held.recoded {
@@ -175,7 +176,7 @@ impl Messages {
                     }
                     let flags = held.prefix.flags | COMPRESSED;
                     drop(held);
-                    self.send(flags, vec![bytes]);
+                    self.send(flags, pieces);
                 }
             },
         }
@@ -195,7 +196,7 @@ impl Messages {
 
     /// A prefix, and a message that was not in the input in this form.
     fn send(&mut self, flags: u8, pieces: Vec<Bytes>) {
-        let size = pieces.iter().map(Bytes::len).sum::<usize>();
+        let size = size_of(&pieces);
         let length = u32::try_from(size).unwrap_or(u32::MAX);
         let prefix = Prefix { flags, length }.encode();
         if size <= JOINED {
@@ -233,12 +234,16 @@ impl Held {
     }
 
     /// It is plain now.
-    fn inflated(&mut self, bytes: Bytes) {
-        self.size = bytes.len();
-        self.pieces = vec![bytes];
+    fn inflated(&mut self, pieces: Vec<Bytes>) {
+        self.size = size_of(&pieces);
+        self.pieces = pieces;
         self.recoded = true;
         self.prefix.flags &= !COMPRESSED;
         self.turns = 0;
         self.cpu = Duration::ZERO;
     }
+}
+
+fn size_of(pieces: &[Bytes]) -> usize {
+    pieces.iter().map(Bytes::len).sum()
 }

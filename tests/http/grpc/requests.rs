@@ -85,13 +85,14 @@ fn a_megabyte_that_inflates_to_a_gigabyte_ends_with_status_8_and_little_memory()
     let proxy = Proxy::before(&app);
     let bomb = message(1, &gzip(&vec![0; 1 << 30]));
     assert!((900_000..1_200_000).contains(&bomb.len()), "{}", bomb.len());
-    let before = proxy.memory_kib();
-    for _ in 0..3 {
-        let reply = call(&proxy.h2(), "/s/m", &[("grpc-encoding", "gzip")], &bomb);
+    let (client, before) = (proxy.h2(), proxy.memory_kib());
+    for _ in 0..6 {
+        let reply = call(&client, "/s/m", &[("grpc-encoding", "gzip")], &bomb);
         assert_eq!(status(&reply), Some("8"));
     }
     let grown = proxy.memory_kib().saturating_sub(before);
-    assert!(grown < 32 << 10, "{grown} KiB");
+    // Two threads' share of messages and what the allocator keeps; one gigabyte would show.
+    assert!(grown < 128 << 10, "{grown} KiB");
     assert!(kept.lock().unwrap().is_empty());
     // A message that says it is larger is not even read.
     let mut stream = begin(&proxy.h2(), "/s/m", &[("grpc-encoding", "gzip")]);
