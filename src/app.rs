@@ -14,13 +14,14 @@ use crate::admin::{self, AdminHandle, Readiness};
 use crate::body::Budget;
 use crate::cache::reuse::{Names, NoRandomness};
 use crate::cache::store::{Gauges, Store};
-use crate::config::settings::{Address, Server};
+use crate::config::settings::{Address, CacheStore, Server};
 use crate::config::{self, Settings};
 use crate::demo;
 use crate::protocol::cached::{Copies, Densifier};
 use crate::protocol::http::Tools;
 use crate::proxy::{Shared, Snapshot};
 use crate::server::{Port, Threads};
+use crate::shared::{self, Tier};
 use crate::telemetry::{self, Metrics, Sink};
 use crate::work::Pool;
 
@@ -52,6 +53,9 @@ pub enum StartError {
     /// The system gives no random bytes.
     #[error("the system gives no random bytes")]
     Randomness(#[from] NoRandomness),
+    /// The second tier of the cache cannot be set up.
+    #[error("the shared cache cannot be set up")]
+    Shared(#[from] shared::StartError),
     /// Logging cannot be set up.
     #[error("logging cannot be set up")]
     Log(#[from] telemetry::LogError),
@@ -98,7 +102,7 @@ impl App {
             budget: Budget::new(HELD_PER_THREAD * pool.threads as u64),
             inline: usize::try_from(pool.inline).unwrap_or(usize::MAX),
             max_wait: pool.max_wait,
-            copies: copies(settings.cache.memory, &metrics)?,
+            copies: copies(&settings.cache, &metrics)?,
         };
         for warning in &settings.warnings {
             tracing::warn!("{warning}");
@@ -297,11 +301,18 @@ fn densifier(shared: &Arc<Shared>) -> Densifier {
     }
 }
 
-/// An empty store of so many bytes.
-fn copies(memory: u64, metrics: &Metrics) -> Result<Arc<Copies>, StartError> {
-    let gauges = Gauges::of(metrics);
-    let store = Store::new(memory, gauges);
-    Ok(Arc::new(Copies::new(store, Names::new()?, memory)))
+/// An empty store, before the second tier if there is one.
+fn copies(settings: &CacheStore, metrics: &Metrics) -> Result<Arc<Copies>, StartError> {
+    let memory = settings.memory;
+    let store = Arc::new(Store::new(memory, Gauges::of(metrics)));
+    let shared = match &settings.shared {
+        Some(shared) => {
+            let metrics = metrics.shared_cache();
+            Some(Tier::start(shared, memory, Arc::clone(&store), metrics)?)
+        }
+        None => None,
+    };
+    Ok(Arc::new(Copies::new(store, shared, Names::new()?, memory)))
 }
 
 fn wants_demo(settings: &Settings) -> bool {
@@ -326,7 +337,9 @@ fn start_admin(
         config: Box::new(move || for_config.snapshot.load().settings.to_json()),
         purge: Box::new(move |purge| {
             let queries = Arc::clone(&for_purge.snapshot.load().queries);
-            for_purge.tools.copies.purge(purge, &queries)
+            let meant = purge.meant(&queries)?;
+            let copies = Arc::clone(&for_purge.tools.copies);
+            Some(Box::pin(async move { copies.purge(meant).await }))
         }),
         metrics: Box::new(move || for_metrics.metrics.encode()),
     })
@@ -364,6 +377,7 @@ fn warn_of_restarts(before: &Settings, now: &Settings) {
             before.network.max_connections != now.network.max_connections,
         ),
         ("cache.memory", before.cache.memory != now.cache.memory),
+        ("cache.shared", before.cache.shared != now.cache.shared),
         ("pool", before.pool != now.pool),
         ("admin", before.admin != now.admin),
     ];

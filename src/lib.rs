@@ -13,6 +13,7 @@
 //! | 2 | [`work`] | computes: the CPU pool, its lanes and slices |
 //! | 2 | [`cache`] | remembers: freshness, the store, one fetch at a time |
 //! | 3 | [`body`] | streams: the one Body type, encoding, decoding, guarding |
+//! | 3 | [`shared`] | reaches the second tier: what other instances fetched, coded and purged |
 //! | 3 | [`upstream`] | reaches the app: endpoints, balance, client, TLS |
 //! | 4 | [`protocol`] | speaks: one exchange in its protocol, HTTP or gRPC |
 //! | 5 | [`proxy`] | conducts: route, the life of a request, errors |
@@ -31,6 +32,7 @@ pub mod policy;
 pub mod work;
 
 pub mod body;
+pub mod shared;
 pub mod upstream;
 
 pub mod protocol;

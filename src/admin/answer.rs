@@ -77,7 +77,7 @@ impl Desk {
     }
 
     /// Purges; `None` stands for a body that was too long or did not come.
-    pub(super) fn purge(&self, head: &Parts, body: Option<&[u8]>) -> Answer {
+    pub(super) async fn purge(&self, head: &Parts, body: Option<&[u8]>) -> Answer {
         let Some(body) = body else {
             return text(StatusCode::BAD_REQUEST, "the purge did not come whole\n");
         };
@@ -87,6 +87,7 @@ impl Desk {
         };
         match (self.state.purge)(&purge) {
             Some(purged) => {
+                let purged = purged.await;
                 let json = format!("{{\"purged\": {purged}}}\n");
                 answer(StatusCode::OK, "application/json", json)
             }

@@ -89,6 +89,7 @@ async fn serve_one(desk: &Desk, request: Request<Incoming>) -> Answer {
     let body = Limited::new(body, purge::LONGEST).collect();
     let body = timeout(HEAD, body).await.ok().and_then(Result::ok);
     desk.purge(&head, body.map(|body| body.to_bytes()).as_deref())
+        .await
 }
 
 async fn connection(stream: TcpStream, desk: Arc<Desk>, mut stopped: watch::Receiver<bool>) {

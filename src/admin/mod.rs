@@ -12,6 +12,7 @@ mod readiness;
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -22,8 +23,11 @@ use crate::protocol::cached::Purge;
 use answer::Desk;
 pub use readiness::Readiness;
 
-/// Forgets what is named, and counts it.
-pub type Purging = dyn Fn(&Purge) -> Option<usize> + Send + Sync;
+/// Forgets what is named, and counts it; `None` where the URL is none.
+pub type Purging = dyn Fn(&Purge) -> Option<Purged> + Send + Sync;
+
+/// A purge under way: the objects that this instance forgot.
+pub type Purged = Pin<Box<dyn Future<Output = usize> + Send>>;
 
 /// What the address shows.
 pub struct AdminState {
@@ -36,7 +40,7 @@ pub struct AdminState {
     pub readiness: Readiness,
     /// The effective configuration, secrets masked.
     pub config: Box<dyn Fn() -> Value + Send + Sync>,
-    /// Forgets copies, and counts them; `None` where the URL is none.
+    /// Forgets copies.
     pub purge: Box<Purging>,
     /// The metrics, as [`crate::telemetry::CONTENT_TYPE`].
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,

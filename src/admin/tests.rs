@@ -17,7 +17,7 @@ fn admin(address: &str, token: &str) -> (AdminHandle, Readiness) {
         readiness: readiness.clone(),
         config: Box::new(|| json!({ "drain": "30s" })),
         purge: Box::new(|purge| match purge {
-            Purge::Tag(tag) => Some(tag.len()),
+            Purge::Tag(tag) => Some(Box::pin(std::future::ready(tag.len()))),
             Purge::Url(_) | Purge::Prefix(_) => None,
         }),
         metrics: Box::new(move || metrics.encode()),

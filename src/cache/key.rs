@@ -167,8 +167,16 @@ impl Selector {
         fields(one) == fields(other)
     }
 
+    /// What a request is kept under where answers vary by these fields; `None` beyond the bounds.
+    #[must_use]
+    pub fn by(names: Vec<HeaderName>, request: &HeaderMap) -> Option<Self> {
+        let values = values(&names, request);
+        Self::from_parts(names, &values)
+    }
+
     /// The names and the encoded values, to be written down.
-    pub(super) fn parts(&self) -> (&[HeaderName], &[u8]) {
+    #[must_use]
+    pub fn parts(&self) -> (&[HeaderName], &[u8]) {
         (&self.names, &self.values)
     }
 

@@ -10,6 +10,29 @@ use super::tags::Tags;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
+/// What is purged, here and elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meant {
+    /// All that is stored under this key.
+    Url(Url),
+    /// All whose key starts so.
+    Prefix(Url),
+    /// All that carries this tag.
+    Tag(Box<str>),
+}
+
+impl Meant {
+    /// Whether a response of this key with these tags is meant.
+    #[must_use]
+    pub fn means(&self, url: &Url, tags: &Tags) -> bool {
+        match self {
+            Self::Url(meant) => meant == url,
+            Self::Prefix(prefix) => url.as_str().starts_with(prefix.as_str()),
+            Self::Tag(meant) => tags.iter().any(|tag| *tag == **meant),
+        }
+    }
+}
+
 /// What a purge of many speaks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Purge {
@@ -61,6 +84,12 @@ impl Purges {
     pub(super) fn add_url(&mut self, url: &Url) {
         self.count += 1;
         self.urls[self.place(url)] = self.count;
+    }
+
+    /// Something was purged that is not remembered: all answers from before it are meant.
+    pub(super) fn add_unknown(&mut self) {
+        self.count += 1;
+        self.forgotten = self.count;
     }
 
     pub(super) const fn now(&self) -> Moment {

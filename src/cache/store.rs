@@ -24,7 +24,7 @@ use super::shelves::{Item, Shelves, Trash, Variant, coded_weight};
 use crate::codec::Coding;
 use crate::telemetry::Metrics;
 
-pub use super::purges::Moment;
+pub use super::purges::{Meant, Moment};
 
 /// `thinwire_cache_bytes` by coding; `Default` makes gauges that nobody sees.
 #[derive(Debug, Clone, Default)]
@@ -262,6 +262,33 @@ impl Store {
             shelves.queue.insert(item, weight, fingerprint);
             shelves.bytes.add(Some(digest.coding()), weight);
         });
+    }
+
+    /// Forgets what is meant, and returns how many objects that were.
+    pub fn purge(&self, meant: &Meant) -> usize {
+        match meant {
+            Meant::Url(url) => self.purge_url(url),
+            Meant::Prefix(prefix) => self.purge_prefix(prefix),
+            Meant::Tag(tag) => self.purge_tag(tag),
+        }
+    }
+
+    /// Forgets all whose URL satisfies, and stores nothing that was asked for before. Looks at
+    /// every URL there is.
+    pub fn purge_where(&self, meant: impl Fn(&Url) -> bool) -> usize {
+        self.change(|shelves, trash| {
+            shelves.purges.add_unknown();
+            let pages = shelves.pages.iter().filter(|(url, _)| meant(url));
+            let ids: Vec<_> = pages.flat_map(|(_, page)| page).copied().collect();
+            shelves.forget_all(&ids, trash)
+        })
+    }
+
+    /// An object with its key, if it is still there.
+    #[must_use]
+    pub fn entry(&self, object: ObjectId) -> Option<Entry> {
+        let shelves = self.shelves.read();
+        shelves.objects.get(&object).map(|slot| slot.entry.clone())
     }
 
     /// Forgets all that is stored under a URL, and returns how many objects that were. Also what an

@@ -1,4 +1,5 @@
-//! An object and its variants as bytes, for a second tier that other instances read too.
+//! What a second tier holds, as bytes that other instances read too: an object with its key, one
+//! coded form, or by which fields a URL's answers vary.
 //!
 //! What comes from there is judged like what comes from the network: a version and a checksum over
 //! all of it, bounds on each part, heads that keep only what we would have kept. Whoever may write
@@ -18,22 +19,49 @@ use super::object::Object;
 use super::store::Entry;
 use crate::codec::Coding;
 
-/// One coded form of the object.
+/// One record of the second tier.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A stored response.
+    Entry {
+        /// With its key.
+        entry: Entry,
+        /// What the tier's clock showed before the app was asked.
+        asked: u64,
+    },
+    /// A URL's answers vary: where they lie depends on these fields.
+    Fork(Fork),
+    /// A coded form.
+    Coded(Coded),
+}
+
+/// By what a URL's answers vary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fork {
+    /// The fields, sorted.
+    pub names: Vec<HeaderName>,
+    /// Part of where its answers lie: another fork leads to none of them.
+    pub generation: u64,
+}
+
+/// One coded form of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coded {
+    /// Names the key and the plain bytes.
+    pub of: [u8; 32],
     /// Its coding.
     pub coding: Coding,
     /// It is as dense as it gets.
     pub dense: bool,
-    /// The coded bytes.
+    /// The coded bytes; none: plain ones are as good.
     pub bytes: Bytes,
 }
 
-/// What is no entry of ours, in this version.
+/// What is no record of ours, in this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// It does not start as an entry of this version does.
-    #[error("not an entry of this version")]
+    /// It does not start as a record of this version does.
+    #[error("not a record of this version")]
     Foreign,
     /// The checksum is another one.
     #[error("corrupt")]
@@ -58,46 +86,72 @@ const VALIDATE: u8 = 1;
 const STRICT: u8 = 2;
 const AUTHORIZED: u8 = 4;
 
-/// Writes an entry; the length of the result is what it weighs there.
+const ENTRY: u8 = 1;
+const FORK: u8 = 2;
+const CODED: u8 = 3;
+
+/// Writes a record; the length of the result is what it weighs there.
 #[must_use]
-pub fn encode(entry: &Entry, variants: &[Coded]) -> Bytes {
-    let object = &entry.object;
-    let coded: usize = variants.iter().map(|variant| variant.bytes.len()).sum();
-    let mut out = Vec::with_capacity(4096 + object.body().len() + coded);
+pub fn encode(record: &Record) -> Bytes {
+    let bulk = match record {
+        Record::Entry { entry, .. } => entry.object.body().len(),
+        Record::Fork(_) => 0,
+        Record::Coded(coded) => coded.bytes.len(),
+    };
+    let mut out = Vec::with_capacity(4096 + bulk);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[0; CHECKSUM]);
-    text(&mut out, entry.url.as_str().as_bytes());
-    text(&mut out, entry.route.as_bytes());
-    let (names, values) = entry.selector.parts();
-    number(&mut out, names.len());
-    for name in names {
-        text(&mut out, name.as_str().as_bytes());
-    }
-    text(&mut out, values);
-    out.extend_from_slice(&object.status().as_u16().to_be_bytes());
-    freshness(&mut out, object.freshness());
-    number(&mut out, object.head().len());
-    for (name, value) in object.head() {
-        text(&mut out, name.as_str().as_bytes());
-        text(&mut out, value.as_bytes());
-    }
-    text(&mut out, object.body());
-    number(&mut out, variants.len());
-    for variant in variants {
-        out.extend_from_slice(&[code(variant.coding), u8::from(variant.dense)]);
-        text(&mut out, &variant.bytes);
+    match record {
+        Record::Entry { entry, asked } => write_entry(&mut out, entry, *asked),
+        Record::Fork(fork) => {
+            out.push(FORK);
+            write_names(&mut out, &fork.names);
+            out.extend_from_slice(&fork.generation.to_be_bytes());
+        }
+        Record::Coded(coded) => {
+            out.push(CODED);
+            out.extend_from_slice(&coded.of);
+            out.extend_from_slice(&[code(coded.coding), u8::from(coded.dense)]);
+            text(&mut out, &coded.bytes);
+        }
     }
     let checksum = blake3::hash(&out[MAGIC.len() + CHECKSUM..]);
     out[MAGIC.len()..MAGIC.len() + CHECKSUM].copy_from_slice(checksum.as_bytes());
     Bytes::from(out)
 }
 
-/// Reads an entry of at most `most` bytes. Its key has to be compared with the one that was asked
+fn write_entry(out: &mut Vec<u8>, entry: &Entry, asked: u64) {
+    let object = &entry.object;
+    out.push(ENTRY);
+    out.extend_from_slice(&asked.to_be_bytes());
+    text(out, entry.url.as_str().as_bytes());
+    text(out, entry.route.as_bytes());
+    let (names, values) = entry.selector.parts();
+    write_names(out, names);
+    text(out, values);
+    out.extend_from_slice(&object.status().as_u16().to_be_bytes());
+    freshness(out, object.freshness());
+    number(out, object.head().len());
+    for (name, value) in object.head() {
+        text(out, name.as_str().as_bytes());
+        text(out, value.as_bytes());
+    }
+    text(out, object.body());
+}
+
+fn write_names(out: &mut Vec<u8>, names: &[HeaderName]) {
+    number(out, names.len());
+    for name in names {
+        text(out, name.as_str().as_bytes());
+    }
+}
+
+/// Reads a record of at most `most` bytes. What it is of has to be compared with what was asked
 /// for.
 ///
 /// # Errors
 /// For all that [`encode`] did not write.
-pub fn decode(bytes: &[u8], most: usize) -> Result<(Entry, Vec<Coded>), WireError> {
+pub fn decode(bytes: &[u8], most: usize) -> Result<Record, WireError> {
     if bytes.len() > most {
         return Err(WireError::TooLarge);
     }
@@ -106,7 +160,7 @@ pub fn decode(bytes: &[u8], most: usize) -> Result<(Entry, Vec<Coded>), WireErro
     if blake3::hash(rest) != *checksum {
         return Err(WireError::Corrupt);
     }
-    Reader(rest).entry().ok_or(WireError::Malformed)
+    Reader(rest).record().ok_or(WireError::Malformed)
 }
 
 fn number(out: &mut Vec<u8>, number: usize) {
@@ -150,25 +204,34 @@ const fn code(coding: Coding) -> u8 {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn entry(mut self) -> Option<(Entry, Vec<Coded>)> {
-        let url = Url::from_key(self.string()?);
-        let route: Arc<str> = self.string()?.into();
-        let selector = self.selector()?;
-        let object = self.object()?;
-        let variants = self.variants()?;
-        let entry = Entry {
-            url,
-            route,
-            selector,
-            object: Arc::new(object),
+    fn record(mut self) -> Option<Record> {
+        let record = match self.array()? {
+            [ENTRY] => Record::Entry {
+                asked: u64::from_be_bytes(self.array()?),
+                entry: self.entry()?,
+            },
+            [FORK] => Record::Fork(Fork {
+                names: self.names()?,
+                generation: u64::from_be_bytes(self.array()?),
+            }),
+            [CODED] => Record::Coded(self.coded()?),
+            _ => return None,
         };
-        self.0.is_empty().then_some((entry, variants))
+        self.0.is_empty().then_some(record)
     }
 
-    fn selector(&mut self) -> Option<Selector> {
+    fn entry(&mut self) -> Option<Entry> {
+        Some(Entry {
+            url: Url::from_key(self.string()?),
+            route: self.string()?.into(),
+            selector: Selector::from_parts(self.names()?, self.text(Selector::MOST_BYTES)?)?,
+            object: Arc::new(self.object()?),
+        })
+    }
+
+    fn names(&mut self) -> Option<Vec<HeaderName>> {
         let count = self.number(Selector::MOST_FIELDS)?;
-        let names = (0..count).map(|_| self.name()).collect::<Option<_>>()?;
-        Selector::from_parts(names, self.text(Selector::MOST_BYTES)?)
+        (0..count).map(|_| self.name()).collect()
     }
 
     fn object(&mut self) -> Option<Object> {
@@ -200,22 +263,18 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn variants(&mut self) -> Option<Vec<Coded>> {
-        let mut found: Vec<Coded> = Vec::new();
-        for _ in 0..self.number(4)? {
-            let [coding, dense] = self.array()?;
-            let known = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
-            let coding = known.into_iter().find(|&known| code(known) == coding)?;
-            if dense > 1 || found.iter().any(|other| other.coding == coding) {
-                return None;
-            }
-            found.push(Coded {
-                coding,
-                dense: dense == 1,
-                bytes: Bytes::copy_from_slice(self.text(usize::MAX)?),
-            });
-        }
-        Some(found)
+    fn coded(&mut self) -> Option<Coded> {
+        let of = self.array()?;
+        let [coding, dense] = self.array()?;
+        let known = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
+        let coding = known.into_iter().find(|&known| code(known) == coding)?;
+        let bytes = self.text(usize::MAX)?;
+        (dense <= 1).then(|| Coded {
+            of,
+            coding,
+            dense: dense == 1,
+            bytes: Bytes::copy_from_slice(bytes),
+        })
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {

@@ -2,7 +2,7 @@ use super::*;
 use http::header::{CONTENT_TYPE, ETAG, SET_COOKIE, VARY};
 use proptest::prelude::*;
 
-fn entry() -> (Entry, Vec<Coded>) {
+fn entry() -> Entry {
     let mut request = HeaderMap::new();
     request.insert("x-lang", HeaderValue::from_static("de"));
     let mut response = HeaderMap::new();
@@ -22,22 +22,24 @@ fn entry() -> (Entry, Vec<Coded>) {
     let body = [Bytes::from_static(b"plain bytes")];
     let object = Object::new(StatusCode::OK, &response, freshness.born, &body, freshness)
         .expect("an object");
-    let entry = Entry {
+    Entry {
         url: Url::parse("https://h/p?q", &crate::config::settings::QueryKey::All).expect("a URL"),
         route: "route".into(),
         selector: Selector::read(&response, &request).expect("a selector"),
         object: Arc::new(object),
-    };
-    let coded = |coding, dense, bytes: &'static [u8]| Coded {
-        coding,
-        dense,
-        bytes: Bytes::from_static(bytes),
-    };
-    let variants = vec![
-        coded(Coding::Brotli, true, b"br"),
-        coded(Coding::Gzip, false, b"gzip"),
-    ];
-    (entry, variants)
+    }
+}
+
+fn record() -> Record {
+    let entry = entry();
+    Record::Entry { entry, asked: 17 }
+}
+
+fn read(bytes: &[u8]) -> Entry {
+    match decode(bytes, bytes.len()) {
+        Ok(Record::Entry { entry, asked: 17 }) => entry,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The checksum made right again, as one who may write there could.
@@ -50,10 +52,8 @@ fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn what_is_written_is_what_is_read() {
-    let (written, variants) = entry();
-    let bytes = encode(&written, &variants);
-    let (read, read_variants) = decode(&bytes, bytes.len()).expect("an entry");
-    assert_eq!(read_variants, variants);
+    let written = entry();
+    let read = read(&encode(&record()));
     assert_eq!((&read.url, &read.route), (&written.url, &written.route));
     assert_eq!(read.selector, written.selector);
     let (one, other) = (&read.object, &written.object);
@@ -64,9 +64,34 @@ fn what_is_written_is_what_is_read() {
 }
 
 #[test]
+fn forks_and_coded_forms_are_read_as_written() {
+    let names = vec![
+        http::header::ACCEPT_LANGUAGE,
+        HeaderName::from_static("x-lang"),
+    ];
+    let written = Fork {
+        names,
+        generation: 5,
+    };
+    let bytes = encode(&Record::Fork(written.clone()));
+    let read = decode(&bytes, bytes.len());
+    assert!(matches!(read, Ok(Record::Fork(fork)) if fork == written));
+    for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd] {
+        let written = Coded {
+            of: [7; 32],
+            coding,
+            dense: coding == Coding::Zstd,
+            bytes: Bytes::from_static(b"coded"),
+        };
+        let bytes = encode(&Record::Coded(written.clone()));
+        let read = decode(&bytes, bytes.len());
+        assert!(matches!(read, Ok(Record::Coded(coded)) if coded == written));
+    }
+}
+
+#[test]
 fn foreign_corrupt_and_large_entries_are_told_apart() {
-    let (written, variants) = entry();
-    let bytes = encode(&written, &variants).to_vec();
+    let bytes = encode(&record()).to_vec();
     let error = |bytes: &[u8], most| decode(bytes, most).map(|_| ()).expect_err("no entry");
     assert_eq!(error(b"", 100), WireError::Foreign);
     assert_eq!(error(b"thinwir0 and more", 100), WireError::Foreign);
@@ -83,7 +108,7 @@ fn foreign_corrupt_and_large_entries_are_told_apart() {
 
 #[test]
 fn a_head_from_outside_keeps_only_what_we_would_have_kept() {
-    let (mut written, _) = entry();
+    let mut written = entry();
     let mut head = written.object.head().clone();
     head.append(SET_COOKIE, HeaderValue::from_static("id=1"));
     head.append("connection", HeaderValue::from_static("close"));
@@ -94,7 +119,11 @@ fn a_head_from_outside_keeps_only_what_we_would_have_kept() {
             .validated(head, freshness)
             .expect("an object"),
     );
-    let (read, _) = decode(&encode(&written, &[]), usize::MAX).expect("an entry");
+    let record = Record::Entry {
+        entry: written,
+        asked: 17,
+    };
+    let read = read(&encode(&record));
     assert!(!read.object.head().contains_key(SET_COOKIE));
     assert!(!read.object.head().contains_key("connection"));
     assert!(read.object.head().contains_key(ETAG));
@@ -105,8 +134,7 @@ proptest! {
     fn nothing_under_a_right_checksum_breaks_the_reader(
         at in 0..400_usize, garbage in prop::collection::vec(any::<u8>(), 0..40),
     ) {
-        let (written, variants) = entry();
-        let mut bytes = encode(&written, &variants).to_vec();
+        let mut bytes = encode(&record()).to_vec();
         let start = (MAGIC.len() + CHECKSUM + at).min(bytes.len());
         let end = (start + garbage.len()).min(bytes.len());
         bytes.splice(start..end, garbage);

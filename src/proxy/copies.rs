@@ -11,10 +11,9 @@ use super::route::Route;
 use crate::body::Body;
 use crate::cache::invalidate::{self, Change};
 use crate::cache::key::{Origin, Url};
-use crate::cache::store::Store;
 use crate::config::settings::QueryKey;
 use crate::head::authority::Authority;
-use crate::protocol::cached;
+use crate::protocol::cached::{self, Copies};
 
 /// The key of a request that copies may answer. `head` is as the app would get it.
 pub(super) fn key(
@@ -74,7 +73,7 @@ impl Unsafe {
     }
 
     /// The app answered: what it may have changed is forgotten (RFC 9111 section 4.4).
-    pub(super) fn answered(&self, status: StatusCode, response: &HeaderMap, store: &Store) {
+    pub(super) fn answered(&self, status: StatusCode, response: &HeaderMap, copies: &Copies) {
         let Some(authority) = Authority::parse(&self.host) else {
             return;
         };
@@ -90,8 +89,6 @@ impl Unsafe {
             status,
             response,
         };
-        for url in invalidate::invalidated(change, &self.queries) {
-            store.purge_url(&url);
-        }
+        copies.invalidate(invalidate::invalidated(change, &self.queries));
     }
 }

@@ -170,8 +170,8 @@ async fn ask(
     ledger.server = Some(server);
     ledger.server_took = Some(asking.elapsed());
     if let Some(changing) = changing {
-        let store = &shared.tools.copies.store;
-        changing.answered(response.status(), response.headers(), store);
+        let copies = &shared.tools.copies;
+        changing.answered(response.status(), response.headers(), copies);
     }
     if let Some(wanted) = upgrade {
         if let Some(agreed) = wanted.judge(&mut response, &route)? {

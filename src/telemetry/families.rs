@@ -102,6 +102,12 @@ pub(super) struct ByReason {
     pub(super) reason: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ByOperation {
+    pub(super) operation: &'static str,
+    pub(super) outcome: &'static str,
+}
+
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Families {
@@ -116,6 +122,8 @@ pub(super) struct Families {
     pub(super) pool_wait_seconds: Histograms<ByLane>,
     pub(super) cache_requests: Family<ByResult, Counter>,
     pub(super) cache_bytes: Family<ByCoding, Gauge>,
+    pub(super) shared_cache: Family<ByOperation, Counter>,
+    pub(super) shared_cache_reached: Gauge,
     pub(super) websocket_connections: Family<ByExtension, Gauge>,
     pub(super) websocket_messages: Family<ByMessage, Counter>,
     pub(super) websocket_context_bytes: Gauge,
@@ -153,6 +161,9 @@ impl Families {
             ),
             cache_requests: room.add("cache_requests", "What the cache did for requests"),
             cache_bytes: room.add("cache_bytes", "Bytes held by the cache"),
+            shared_cache: room.add("shared_cache", "Uses of the shared cache"),
+            shared_cache_reached: room
+                .add("shared_cache_reached", "Whether the shared cache is used"),
             websocket_connections: room.add("websocket_connections", "Open WebSocket connections"),
             websocket_messages: room.add("websocket_messages", "WebSocket messages relayed"),
             websocket_context_bytes: room.add(

@@ -13,6 +13,7 @@ use super::families::{ByCoding, ByLane, ByReason, ByState, Families};
 use super::handles::{PoolMetrics, ServerMetrics};
 use super::route::{InFlight, RouteMetrics};
 use super::servers::Servers;
+use super::shared::SharedMetrics;
 use crate::codec::Coding;
 
 /// The media type of what [`Metrics::encode`] gives.
@@ -101,6 +102,15 @@ impl Metrics {
             .families
             .cache_bytes
             .get_or_create_owned(&ByCoding { coding })
+    }
+
+    /// The handles of the second tier of the cache.
+    #[must_use]
+    pub fn shared_cache(&self) -> SharedMetrics {
+        SharedMetrics {
+            reached: self.0.families.shared_cache_reached.clone(),
+            operations: self.0.families.shared_cache.clone(),
+        }
     }
 
     /// Bytes of compression state of all WebSocket connections.

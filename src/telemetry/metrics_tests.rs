@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::*;
-use crate::telemetry::{CacheResult, Direction, Extension, Form, Kind};
+use crate::telemetry::{
+    CacheResult, Direction, Extension, Form, Kind, SharedOperation, SharedOutcome,
+};
 
 const TABLE: &str = include_str!("../../tests/fixtures/metrics.txt");
 
@@ -40,6 +42,9 @@ fn touched() -> Metrics {
         .answered
         .inc();
     metrics.cache_bytes(None).set(4096);
+    metrics
+        .shared_cache()
+        .count(SharedOperation::Find, SharedOutcome::Hit);
     metrics.refused("head").inc();
     metrics
 }

@@ -15,6 +15,7 @@ mod print;
 mod queue;
 mod route;
 mod servers;
+mod shared;
 mod stamp;
 pub mod trace;
 
@@ -24,3 +25,4 @@ pub use handles::{PoolMetrics, ServerMetrics};
 pub use log::{LogError, Sink};
 pub use metrics::{CONTENT_TYPE, Metrics};
 pub use route::{InFlight, RouteMetrics};
+pub use shared::{SharedMetrics, SharedOperation, SharedOutcome};

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::process::Process;
-use super::{App, Conn, Fields, H2, Metrics, PATIENCE, Reply, Setup, eventually, folder};
+use super::{App, Ca, Conn, Fields, H2, Metrics, PATIENCE, Reply, Setup, eventually, folder};
 
 /// A running proxy; killed when dropped.
 #[derive(Debug)]
@@ -57,10 +57,24 @@ impl Proxy {
         Self::try_start_file(&file)
     }
 
+    /// On a machine that trusts this authority.
+    #[track_caller]
+    pub fn trusting(ca: &Ca, yaml: &str) -> Self {
+        let file = folder("proxy").join("config.yaml");
+        std::fs::write(&file, yaml).expect("a file");
+        let mut command = command();
+        command.env("SSL_CERT_FILE", ca.file());
+        Self::run(command, &file).unwrap_or_else(|sentence| panic!("{sentence}\n\n{yaml}"))
+    }
+
     /// With a configuration file that is there already.
     pub fn try_start_file(file: &Path) -> Result<Self, String> {
+        Self::run(command(), file)
+    }
+
+    fn run(mut command: Command, file: &Path) -> Result<Self, String> {
         let yaml = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-        let process = Process::spawn("thinwire", command().arg("serve").arg("--config").arg(file))?;
+        let process = Process::spawn("thinwire", command.arg("serve").arg("--config").arg(file))?;
         let mut addresses = Vec::new();
         let expected = listeners(&yaml);
         process.wait_for("listening on its addresses", PATIENCE, |line| {

@@ -7,9 +7,10 @@ use crate::cache::flight::{FetchKey, Flights};
 use crate::cache::key::Url;
 use crate::cache::object::ObjectId;
 use crate::cache::reuse::Names;
-use crate::cache::store::Store;
+use crate::cache::store::{Meant, Store};
 use crate::codec::Coding;
 use crate::config::settings::{Policy, QueryKey};
+use crate::shared::Tier;
 use crate::telemetry::RouteMetrics;
 use crate::upstream::Upstream;
 
@@ -17,22 +18,28 @@ use crate::upstream::Upstream;
 #[derive(Debug)]
 pub struct Copies {
     /// The copies.
-    pub store: Store,
+    pub store: Arc<Store>,
+    /// The second tier, which other instances use too.
+    pub shared: Option<Tier>,
     /// Names bodies whose coded form is reused.
     pub names: Names,
     pub(super) fetches: Flights<FetchKey>,
     pub(super) encodes: Flights<(ObjectId, Coding)>,
+    /// Questions to the second tier.
+    pub(super) brought: Flights<FetchKey>,
     /// What all fetches together may read ahead of their clients.
     pub(super) filling: Budget,
 }
 
 impl Copies {
-    /// Keeps in `store`; fetches under way may hold a quarter of `memory` bytes beside it.
+    /// Keeps in `store`, and in `shared`; fetches under way may hold a quarter of `memory` bytes beside it.
     #[must_use]
-    pub fn new(store: Store, names: Names, memory: u64) -> Self {
+    pub fn new(store: Arc<Store>, shared: Option<Tier>, names: Names, memory: u64) -> Self {
         Self {
             store,
+            shared,
             names,
+            brought: Flights::default(),
             fetches: Flights::default(),
             encodes: Flights::default(),
             filling: Budget::new(memory / 4),
@@ -51,17 +58,17 @@ pub enum Purge {
     Tag(String),
 }
 
-impl Copies {
-    /// Forgets what is named, in all codings, and counts the objects. `None`: no absolute URL.
+impl Purge {
+    /// What it means in keys. `None`: no absolute URL.
     #[must_use]
-    pub fn purge(&self, purge: &Purge, queries: &[QueryKey]) -> Option<usize> {
-        match purge {
-            Purge::Tag(tag) => Some(self.store.purge_tag(tag)),
-            Purge::Prefix(prefix) => {
+    pub fn meant(&self, queries: &[QueryKey]) -> Option<Vec<Meant>> {
+        match self {
+            Self::Tag(tag) => Some(vec![Meant::Tag(tag.as_str().into())]),
+            Self::Prefix(prefix) => {
                 let prefix = Url::parse(prefix, &QueryKey::All)?;
-                Some(self.store.purge_prefix(&prefix))
+                Some(vec![Meant::Prefix(prefix)])
             }
-            Purge::Url(url) => {
+            Self::Url(url) => {
                 let mut forms = vec![Url::parse(url, &QueryKey::All)?];
                 for query in queries {
                     let form = Url::parse(url, query)?;
@@ -69,9 +76,21 @@ impl Copies {
                         forms.push(form);
                     }
                 }
-                Some(forms.iter().map(|form| self.store.purge_url(form)).sum())
+                Some(forms.into_iter().map(Meant::Url).collect())
             }
         }
+    }
+}
+
+impl Copies {
+    /// Forgets what is meant, in all codings, and counts the objects of this instance; others have
+    /// been told when this ends, or are told as soon as the second tier is reached.
+    pub async fn purge(&self, meant: Vec<Meant>) -> usize {
+        let purged = meant.iter().map(|meant| self.store.purge(meant)).sum();
+        if let Some(tier) = &self.shared {
+            tier.purge(meant).await;
+        }
+        purged
     }
 }
 

@@ -68,6 +68,15 @@ impl Densifier {
         if !self.pool.is_idle() {
             return Attempt::GivenUp;
         }
+        let copies = &self.copies;
+        let (object, patience) = (candidate.object, copies.patience());
+        if let Some(bytes) = copies
+            .bring_coded(object, candidate.coding, true, patience)
+            .await
+        {
+            tracing::debug!(bytes = bytes.len(), "another instance made it denser");
+            return Attempt::Done;
+        }
         let (coding, plain) = (candidate.coding, candidate.plain.clone());
         let size = plain.len();
         let recipe = Recipe::new(coding, densest(coding)).fitted(Some(size as u64));
@@ -97,11 +106,10 @@ impl Densifier {
 
     /// Keeps what is denser; what is not stays, and is not tried again.
     fn settle(&self, candidate: &Candidate, denser: Option<Bytes>) {
-        let store = &self.copies.store;
-        let known = || store.variant(candidate.object, candidate.coding);
+        let known = || (self.copies.store).variant(candidate.object, candidate.coding);
         if let Some(bytes) = denser.or_else(known) {
             // Where it is gone meanwhile there is nothing to do.
-            let _ = store.put_variant(candidate.object, candidate.coding, &[bytes], true);
+            let _ = (self.copies).keep_coded(candidate.object, candidate.coding, &[bytes], true);
         }
     }
 

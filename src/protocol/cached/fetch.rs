@@ -27,6 +27,7 @@ use crate::head::hop;
 use crate::head::media::MediaType;
 use crate::protocol::failure::{Failure, Kind};
 use crate::protocol::http::FromApp;
+use crate::shared::{self, Tier};
 use crate::upstream::{Answer, Call, Lease};
 
 /// For so long nobody waits for a fetch whose last result could not be shared.
@@ -82,6 +83,8 @@ pub(super) struct Filling {
 #[derive(Clone, Copy)]
 struct Asked {
     moment: Moment,
+    /// By the second tier's clock.
+    tier: Option<shared::Asked>,
     at: SystemTime,
     began: Instant,
 }
@@ -118,6 +121,7 @@ impl Fetch {
         loop {
             let asked = Asked {
                 moment: self.copies.store.moment(),
+                tier: self.copies.shared.as_ref().and_then(Tier::now),
                 at: SystemTime::now(),
                 began: Instant::now(),
             };
@@ -160,6 +164,19 @@ impl Fetch {
             let outcome = self.received(response, lease, asked, (object, lead, unfit));
             return Ok(Fetched { server, outcome });
         }
+    }
+
+    /// Asks about `object` for nobody in particular: others first, then the app.
+    pub(super) async fn refresh(self, object: Arc<Object>, lead: Lead<FetchKey>) {
+        let about = (&self.url, &self.headers);
+        let patience = self.copies.patience();
+        if (self.copies)
+            .bring(&self.site, about, Some(&object), patience)
+            .await
+        {
+            return lead.landed();
+        }
+        drop(self.run(Some(object), Some(lead)).await);
     }
 
     /// A HEAD of `object` was answered (section 4.3.5): it says whether the copy is still good.
@@ -249,6 +266,9 @@ impl Fetch {
             Some(renewed) => {
                 let shared = self.copies.store.refresh(Arc::clone(&renewed))
                     && is_fresh(renewed.freshness(), now);
+                if shared {
+                    self.share(self.copies.store.entry(renewed.id()), asked);
+                }
                 match lead.take() {
                     Some(lead) if shared => lead.landed(),
                     lead => alone(lead, ALONE),
@@ -266,6 +286,13 @@ impl Fetch {
         };
         served.set_cookies(response.headers().get_all(SET_COOKIE));
         Some(served)
+    }
+
+    /// Lets other instances find what was stored.
+    fn share(&self, entry: Option<Entry>, asked: Asked) {
+        if let (Some(tier), Some(entry), Some(asked)) = (&self.copies.shared, entry, asked.tier) {
+            tier.keep(entry, asked);
+        }
     }
 
     /// How fresh a kept response is, after one without bytes spoke of it.
@@ -408,6 +435,9 @@ impl Planned {
             store.insert(entry, self.asked.moment)
         });
         let shared = stored.is_some() && is_fresh(&self.freshness, SystemTime::now());
+        if let Some(object) = stored.as_ref().filter(|_| shared) {
+            self.fetch.share(store.entry(object.id()), self.asked);
+        }
         match self.lead {
             Some(lead) if shared => lead.landed(),
             lead => alone(lead, ALONE),

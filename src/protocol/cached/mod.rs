@@ -1,7 +1,8 @@
 //! Requests to routes that keep copies (RFC 9111): answered from here, or by one fetch for all who
 //! wait for the same.
 //!
-//! 1. A copy that the request selects and may use is served: see `serve`.
+//! 1. A copy that the request selects and may use is served: see `serve`; where there is none, the
+//!    second tier is asked for one: see `shared`.
 //! 2. Else the first to come asks the app, and others wait for what it gets: see `fetch`.
 //! 3. A copy that is stale is validated, or sent while somebody asks about it.
 //! 4. HEAD and ranges that no copy answers are the app's to answer, and kept by nobody.
@@ -14,6 +15,7 @@ mod copies;
 mod densify;
 mod fetch;
 mod serve;
+mod shared;
 mod variant;
 
 use std::pin::Pin;
@@ -123,6 +125,8 @@ pub async fn answer(tools: &Tools, lookup: Lookup, ledger: Box<Ledger>) -> Answe
         lookup,
         said,
         ledger,
+        tier_asked: false,
+        tier_left: tools.copies.patience(),
     };
     visit.run().await
 }
@@ -134,6 +138,10 @@ struct Visit<'a> {
     said: RequestDirectives,
     authorized: bool,
     ledger: Box<Ledger>,
+    /// The second tier was asked for this.
+    tier_asked: bool,
+    /// How long this request may still wait for it.
+    tier_left: Duration,
 }
 
 /// What the store has for a request.
@@ -155,6 +163,13 @@ impl Visit<'_> {
                 Look::Other => return self.pass(None, Why::VaryMiss).await,
                 Look::Ask(object, why) => (object, why),
             };
+            if why != Why::Request && collapsed.is_none() {
+                match self.bring(object.as_ref()).await {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(failure) => return Err((failure, self.ledger)),
+                }
+            }
             if self.said.only_if_cached {
                 let failure = Failure::proxy(Kind::GatewayTimeout("no copy that may be used"));
                 return Err((failure, self.ledger));
@@ -281,9 +296,9 @@ impl Visit<'_> {
     fn refresh(&self, object: &Arc<Object>) {
         let joined = self.tools.copies.fetches.join(&self.key(), Instant::now());
         if let Join::Lead(lead) = joined {
-            let (fetch, object) = (self.plan(), Some(Arc::clone(object)));
+            let (fetch, object) = (self.plan(), Arc::clone(object));
             // Whoever fails is not missed: the next request tries again.
-            tokio::spawn(async move { drop(fetch.run(object, Some(lead)).await) });
+            tokio::spawn(fetch.refresh(object, lead));
         }
     }
 

@@ -207,7 +207,7 @@ impl Visit<'_> {
                     &self.lookup.site,
                     object,
                     recipe,
-                    &mut self.ledger,
+                    (&mut self.ledger, self.tier_left),
                 )
                 .await
                 {

@@ -5,7 +5,7 @@
 //! good is kept too: as an empty variant, which no coder makes.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 
@@ -26,7 +26,7 @@ pub(super) async fn coded(
     site: &Site,
     object: &Arc<Object>,
     recipe: Recipe,
-    ledger: &mut Ledger,
+    (ledger, tier_left): (&mut Ledger, Duration),
 ) -> Result<Bytes, Reason> {
     let copies = &tools.copies;
     let coding = recipe.coding;
@@ -39,7 +39,7 @@ pub(super) async fn coded(
         Join::Alone => Waited::Alone,
         Join::Wait(wait) => {
             let began = Instant::now();
-            let waited = wait.ended(tools.max_wait).await;
+            let waited = wait.ended(tools.max_wait + copies.patience()).await;
             ledger.waited(began.elapsed());
             waited
         }
@@ -69,6 +69,13 @@ pub(super) async fn coded(
     };
     if making.is_inline(tools.inline) {
         return making.here();
+    }
+    if let Some(bytes) = copies
+        .bring_coded(object.id(), coding, false, tier_left)
+        .await
+    {
+        making.lead.landed();
+        return worth(bytes);
     }
     let Some(recipe) = under(recipe, tools.pool.pressure().expected_wait, tools.max_wait) else {
         making.lead.alone();
@@ -152,25 +159,24 @@ impl Making {
         }
     }
 
-    fn keep(self, bytes: Bytes, cpu: std::time::Duration) -> Result<Bytes, Reason> {
+    fn keep(self, bytes: Bytes, cpu: Duration) -> Result<Bytes, Reason> {
         let (size, coding) = (self.object.body().len(), self.recipe.coding);
         self.metrics
             .encoded(Kind::Http, coding, size as u64, bytes.len() as u64, cpu);
         if bytes.len() >= size {
             return self.plain();
         }
-        let store = &self.copies.store;
         let coded = std::slice::from_ref(&bytes);
-        let kept = store.put_variant(self.object.id(), coding, coded, false);
+        let kept = (self.copies).keep_coded(self.object.id(), coding, coded, false);
         self.lead.landed();
         Ok(kept.unwrap_or(bytes))
     }
 
     /// Plain is as good: nobody has to find that out again.
     fn plain(self) -> Result<Bytes, Reason> {
-        let store = &self.copies.store;
+        let (object, coding) = (self.object.id(), self.recipe.coding);
         // Where it cannot be kept it is found out again.
-        let _ = store.put_variant(self.object.id(), self.recipe.coding, &[], true);
+        let _ = self.copies.keep_coded(object, coding, &[], true);
         self.lead.landed();
         Err(Reason::Incompressible)
     }
@@ -182,10 +188,10 @@ impl Making {
 }
 
 /// Encodes a long body slice by slice on the bulk lane. `None`: the pool or the encoder gave up.
-async fn slices(pool: &Pool, recipe: Recipe, body: Bytes) -> Option<(Bytes, std::time::Duration)> {
+async fn slices(pool: &Pool, recipe: Recipe, body: Bytes) -> Option<(Bytes, Duration)> {
     let mut encoder = Encoder::new(recipe).ok()?;
     let mut output = BytesMut::new();
-    let mut cpu = std::time::Duration::ZERO;
+    let mut cpu = Duration::ZERO;
     let most = cost::slice_bytes(recipe).max(1);
     let mut rest = body;
     loop {
@@ -247,12 +253,11 @@ impl Keeping {
     }
 
     fn put(&self, coding: Coding, pieces: &[Bytes]) {
-        if let Some(object) = self.landed.get() {
-            let store = &self.copies.store;
-            if store.variant(object.id(), coding).is_none() {
-                // Where it cannot be kept it is made again.
-                let _ = store.put_variant(object.id(), coding, pieces, false);
-            }
+        if let Some(object) = self.landed.get()
+            && self.copies.store.variant(object.id(), coding).is_none()
+        {
+            // Where it cannot be kept it is made again.
+            let _ = self.copies.keep_coded(object.id(), coding, pieces, false);
         }
     }
 }

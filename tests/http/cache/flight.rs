@@ -40,9 +40,9 @@ fn a_cold_burst_makes_one_fetch_and_one_encode() {
         .top("pool: { max_wait: 20s }")
         .route("cache: { enabled: true, densify: false }")
         .start();
-    let replies = burst(&proxy, 200, &[("accept-encoding", "gzip")], || {
+    let replies = burst(&proxy, 500, &[("accept-encoding", "gzip")], || {
         proxy.until("thinwire_requests_in_flight", &[], |running| {
-            running == 200.0
+            running == 500.0
         });
         go.fire();
     });
@@ -54,7 +54,7 @@ fn a_cold_burst_makes_one_fetch_and_one_encode() {
     let collapsed = replies
         .iter()
         .filter(|reply| said(reply).contains("collapsed"));
-    assert_eq!(collapsed.count(), 199);
+    assert_eq!(collapsed.count(), 499);
 }
 
 #[test]
