@@ -4,6 +4,7 @@
 //! hyper takes RST_STREAM with NO_ERROR for the end of an HTTP/2 body, wherever it comes. It is one
 //! behind END_STREAM only (RFC 9113 section 8.1); before it, the body is cut.
 
+use std::error::Error as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -20,6 +21,8 @@ pub struct Arriving {
     incoming: Incoming,
     /// HTTP/2 can tell an end from a reset; over HTTP/1 hyper does, and only it can.
     tells_ends: bool,
+    /// Its trailers are metadata that nobody merges into a head.
+    all_trailers: bool,
 }
 
 /// A peer reset its stream before the end of a body, and called that no error.
@@ -34,6 +37,16 @@ impl Arriving {
         Self {
             incoming,
             tells_ends: version == Version::HTTP_2,
+            all_trailers: false,
+        }
+    }
+
+    /// The same, of a call: every name may be among its trailers.
+    #[must_use]
+    pub fn with_all_trailers(self) -> Self {
+        Self {
+            all_trailers: true,
+            ..self
         }
     }
 
@@ -47,7 +60,13 @@ impl Arriving {
             self.tells_ends = false;
             return Poll::Ready(Some(Err(Cut.into())));
         }
-        if let Some(Ok(frame)) = &mut frame
+        if let Some(Err(error)) = &frame
+            && is_no_error(error)
+        {
+            return Poll::Ready(Some(Err(Cut.into())));
+        }
+        if !self.all_trailers
+            && let Some(Ok(frame)) = &mut frame
             && let Some(fields) = frame.trailers_mut()
         {
             trailers::retain_allowed(fields);
@@ -66,4 +85,12 @@ impl Arriving {
     pub fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
     }
+}
+
+/// A reset that calls itself no error, which must not be passed on as such: it is a cut.
+fn is_no_error(error: &hyper::Error) -> bool {
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.and_then(h2::Error::reason) == Some(h2::Reason::NO_ERROR)
 }

@@ -12,6 +12,7 @@ use tokio::time::Sleep;
 use super::arriving::Cut;
 use super::tee::BrokeOff;
 use super::{BoxError, EndedBy, Lease, Ledger, Source};
+use crate::policy::MessageFault;
 
 /// A response body on its way to a client.
 pub struct Guarded {
@@ -60,12 +61,15 @@ impl Guarded {
                 }
             }
             Poll::Ready(Some(Err(error))) => {
-                let by =
-                    if error.is::<hyper::Error>() || error.is::<Cut>() || error.is::<BrokeOff>() {
-                        EndedBy::Upstream
-                    } else {
-                        EndedBy::Proxy
-                    };
+                let from_app = error.is::<hyper::Error>()
+                    || error.is::<Cut>()
+                    || error.is::<BrokeOff>()
+                    || error.is::<MessageFault>();
+                let by = if from_app {
+                    EndedBy::Upstream
+                } else {
+                    EndedBy::Proxy
+                };
                 self.ledger.broken(by, error.to_string());
                 self.source = Source::Empty;
                 self.lease = None;

@@ -11,6 +11,7 @@ use http::{Method, StatusCode, Uri};
 
 use super::Wire;
 use crate::codec::Coding;
+use crate::head::grpc::Dialect;
 use crate::telemetry::{CacheResult, InFlight, Kind, Record, RouteMetrics, Sink};
 
 /// Who ended an exchange before its time.
@@ -52,6 +53,8 @@ pub struct Ledger {
     pub target: Uri,
     /// `HTTP/1.1` and so on.
     pub protocol: &'static str,
+    /// What the client speaks, if it is a protocol of calls: its faults are told in it.
+    pub dialect: Option<Dialect>,
     /// As answered.
     pub status: StatusCode,
     /// As answered; absent: identity.
@@ -99,6 +102,7 @@ impl Ledger {
             host: None,
             target,
             protocol: "HTTP/1.1",
+            dialect: None,
             status: StatusCode::OK,
             coding: None,
             reason: "status",

@@ -11,6 +11,7 @@ mod gather;
 mod guard;
 mod lease;
 mod ledger;
+mod messages;
 mod request;
 mod tee;
 mod wire;
@@ -30,6 +31,7 @@ pub use gather::{Budget, Gathered, gather};
 pub use guard::Guarded;
 pub use lease::{Lease, Load};
 pub use ledger::{EndedBy, Ledger};
+pub use messages::{Feed, Messages, Way, Workshop};
 pub use request::{RequestBody, RequestFault, RequestLimits};
 pub use tee::{Keeper, Outcome, Reader, tee};
 pub use wire::{Hints, Wire};
@@ -49,6 +51,8 @@ pub enum Body {
     Incoming(Incoming),
     /// What a client sends, within the limits of its route.
     Request(Box<RequestBody>),
+    /// What a client sends of a call, message by message.
+    Messages(Box<Messages>),
     /// What a client gets, with the record of its exchange.
     Guarded(Box<Guarded>),
 }
@@ -65,6 +69,8 @@ pub enum Source {
     Plain(Plain),
     /// The app's answer through an encoder.
     Encoded(Box<EncodeBody>),
+    /// The app's messages.
+    Messages(Box<Messages>),
 }
 
 /// What was held of the app's answer, then the rest of it as it comes, then its trailers.
@@ -95,6 +101,7 @@ impl HttpBody for Body {
             }
             Self::Incoming(incoming) => Pin::new(incoming).poll_frame(cx).map_err(Into::into),
             Self::Request(request) => request.poll_frame(cx),
+            Self::Messages(messages) => messages.poll_frame(cx, None),
             Self::Guarded(guarded) => guarded.poll_frame(cx),
         }
     }
@@ -105,6 +112,7 @@ impl HttpBody for Body {
             Self::Full(bytes) => bytes.is_empty(),
             Self::Incoming(incoming) => incoming.is_end_stream(),
             Self::Request(request) => request.is_end_stream(),
+            Self::Messages(messages) => messages.is_end_stream(),
             Self::Guarded(guarded) => guarded.is_end_stream(),
         }
     }
@@ -115,6 +123,7 @@ impl HttpBody for Body {
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Incoming(incoming) => incoming.size_hint(),
             Self::Request(request) => request.size_hint(),
+            Self::Messages(_) => SizeHint::default(),
             Self::Guarded(guarded) => guarded.size_hint(),
         }
     }
@@ -141,6 +150,7 @@ impl Source {
                 Poll::Ready(polled)
             }
             Self::Encoded(encode) => encode.poll_frame(cx, ledger),
+            Self::Messages(messages) => messages.poll_frame(cx, Some(ledger)),
         }
     }
 
@@ -150,6 +160,7 @@ impl Source {
             Self::Ready(bytes) => bytes.is_empty(),
             Self::Plain(plain) => plain.is_end_stream(),
             Self::Encoded(_) => false,
+            Self::Messages(messages) => messages.is_end_stream(),
         }
     }
 
@@ -158,7 +169,7 @@ impl Source {
             Self::Empty => SizeHint::with_exact(0),
             Self::Ready(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Plain(plain) => plain.size_hint(),
-            Self::Encoded(_) => SizeHint::default(),
+            Self::Encoded(_) | Self::Messages(_) => SizeHint::default(),
         }
     }
 }

@@ -96,6 +96,15 @@ impl<'a> MediaType<'a> {
         self.is(b"application/grpc") || self.starts_with(b"application/grpc+")
     }
 
+    /// gRPC-Web, and whether it is in base64 (`application/grpc-web-text`).
+    #[must_use]
+    pub fn grpc_web(self) -> Option<bool> {
+        let plain = self.is(b"application/grpc-web") || self.starts_with(b"application/grpc-web+");
+        let text = self.is(b"application/grpc-web-text")
+            || self.starts_with(b"application/grpc-web-text+");
+        (plain || text).then_some(text)
+    }
+
     /// A stream of the Connect protocol: `application/connect+*`.
     #[must_use]
     pub fn is_connect_stream(self) -> bool {

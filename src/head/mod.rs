@@ -10,6 +10,7 @@ pub mod conditional;
 pub mod etag;
 pub mod expect;
 pub mod forwarded;
+pub mod grpc;
 pub mod hop;
 pub mod list;
 pub mod media;

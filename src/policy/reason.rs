@@ -33,6 +33,8 @@ pub enum Reason {
     CrossSite,
     /// HTTP/1.0, where only a body that is complete can be coded.
     Version,
+    /// A message larger than `grpc.max_message`, which is not held.
+    MaxMessage,
 }
 
 impl Reason {
@@ -55,6 +57,7 @@ impl Reason {
             Self::Upgrade => "upgrade",
             Self::CrossSite => "cross_site",
             Self::Version => "version",
+            Self::MaxMessage => "max_message",
         }
     }
 }

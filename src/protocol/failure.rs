@@ -7,6 +7,8 @@ use http::StatusCode;
 use crate::body::{BoxError, EndedBy, RequestFault};
 use crate::codec::DecodeError;
 use crate::frame::http1::refusal_in;
+use crate::head::grpc::Status;
+use crate::policy::MessageFault;
 use crate::upstream::SendError;
 
 /// An exchange that gets no answer of the app's.
@@ -58,6 +60,10 @@ pub enum Kind {
     Unavailable(&'static str),
     /// 504.
     GatewayTimeout(&'static str),
+    /// 504: the exchange took longer than it may.
+    Overdue,
+    /// A call that ends so; the status that comes nearest in HTTP.
+    Call(Status, &'static str),
 }
 
 impl Failure {
@@ -143,7 +149,8 @@ impl Kind {
             Self::UnknownProtocol => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway(_) => StatusCode::BAD_GATEWAY,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::GatewayTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::GatewayTimeout(_) | Self::Overdue => StatusCode::GATEWAY_TIMEOUT,
+            Self::Call(status, _) => in_http(status),
         }
     }
 
@@ -153,6 +160,8 @@ impl Kind {
         match self {
             Self::BadRequest(what) | Self::Unavailable(what) => what,
             Self::BadGateway(what) | Self::GatewayTimeout(what) => what,
+            Self::Call(_, what) => what,
+            Self::Overdue => "the exchange took too long",
             Self::NoRoute => "no route matches this host and path",
             Self::MethodNotAllowed => "this method is not served here",
             Self::SlowBody => "the request body came too slowly",
@@ -162,6 +171,20 @@ impl Kind {
             Self::UnknownProtocol => "this protocol does not pass here",
             Self::Gone => "the client left",
         }
+    }
+}
+
+/// As Connect maps them.
+fn in_http(status: Status) -> StatusCode {
+    match status {
+        Status::Cancelled => StatusCode::REQUEST_TIMEOUT,
+        Status::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+        Status::PermissionDenied => StatusCode::FORBIDDEN,
+        Status::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Status::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+        Status::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Status::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Status::Unauthenticated => StatusCode::UNAUTHORIZED,
     }
 }
 
@@ -231,6 +254,9 @@ fn kind_of_fault(error: &(dyn Error + 'static)) -> Kind {
     let mut next = Some(error);
     let mut kind = Kind::Gone;
     while let Some(error) = next {
+        if let Some(fault) = error.downcast_ref::<MessageFault>() {
+            return Kind::Call(fault.status(), fault.sentence());
+        }
         if let Some(fault) = error.downcast_ref::<RequestFault>() {
             kind = match fault {
                 RequestFault::TooLarge(_) | RequestFault::Decode(DecodeError::TooLarge) => {

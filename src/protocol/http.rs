@@ -17,14 +17,14 @@ use super::failure::{Failure, Kind};
 use super::reuse::Reuse;
 use crate::body::{
     AppBody, Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain,
-    Source, gather,
+    Source, Workshop, gather,
 };
 use crate::codec::{self, Recipe, cost, sample};
 use crate::config::settings::{Compress, Policy};
 use crate::head::media::MediaType;
 use crate::head::transform;
 use crate::policy::{self, Asked, Plan, Question, Reason};
-use crate::telemetry::{self, CacheResult};
+use crate::telemetry::{self, CacheResult, RouteMetrics};
 use crate::work::{CpuClock, Lane, Pool};
 
 /// What of a long body is looked at before its head is sent.
@@ -46,6 +46,20 @@ pub struct Tools {
     pub max_wait: Duration,
     /// Where copies and reused forms are.
     pub copies: Arc<Copies>,
+}
+
+impl Tools {
+    /// What the messages of a call on this route are worked on with.
+    #[must_use]
+    pub fn workshop(&self, metrics: &Arc<RouteMetrics>) -> Workshop {
+        Workshop {
+            pool: self.pool.clone(),
+            budget: self.budget.clone(),
+            inline: self.inline,
+            max_wait: self.max_wait,
+            metrics: Arc::clone(metrics),
+        }
+    }
 }
 
 /// An answer whose head came from the app, hop-by-hop fields already removed.

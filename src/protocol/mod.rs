@@ -2,6 +2,7 @@
 
 pub mod cached;
 mod failure;
+pub mod grpc;
 pub mod http;
 mod reuse;
 pub mod tunnel;

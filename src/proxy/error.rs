@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri, header};
 use super::facts::Client;
 use super::snapshot::Shared;
 use crate::body::{Body, EndedBy, Guarded, Ledger, Source};
-use crate::protocol::{Failure, Kind};
+use crate::protocol::{Failure, Kind, grpc};
 
 /// What a client that finds no room is asked to wait, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
@@ -36,6 +36,14 @@ pub(super) fn response(failure: &Failure, mut ledger: Box<Ledger>) -> Response<B
     ledger.coding = None;
     ledger.reason = "status";
     ledger.broken(failure.ended_by(), failure.describe());
+    if let Some(dialect) = ledger.dialect
+        && let Some(mut response) = grpc::refusal(dialect, failure)
+    {
+        ledger.status = response.status();
+        let body = Guarded::new(Source::Empty, ledger, None, None);
+        *response.body_mut() = Body::Guarded(Box::new(body));
+        return response;
+    }
     let text = text(status, failure.kind.sentence());
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = status;

@@ -5,14 +5,15 @@
 //! 2. The first route that matches takes it; its limits are checked.
 //! 3. The app is asked: hop-by-hop fields removed, Accept-Encoding replaced, conditionals mapped.
 //!    Where the route keeps copies, `protocol::cached` answers, and asks the app if it has to.
-//! 4. The app's head comes, and `protocol::http` makes the client's answer of it.
+//! 4. The app's head comes, and `protocol::http` makes the client's answer of it; of a call
+//!    `protocol::grpc` does, message by message.
 //! 5. The record is written when the answer's body ends, or is dropped.
 //!
 //! Each step that fails ends in one place: `error`.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -27,9 +28,10 @@ use super::route::Route;
 use super::snapshot::Shared;
 use super::upgrade::Agreed;
 use crate::body::{AppBody, Arriving, Body, Lease, Ledger, Wire};
+use crate::head::grpc::Dialect;
 use crate::protocol::cached::{self, Lookup};
 use crate::protocol::http::{FromApp, respond};
-use crate::protocol::{Failure, Kind};
+use crate::protocol::{Failure, Kind, grpc};
 use crate::telemetry::CacheResult;
 use crate::upstream::{Answer, Call, SendError};
 
@@ -44,7 +46,13 @@ pub async fn exchange(
     match ask(shared, facts, request, &mut ledger).await {
         Ok(Step::Answered(answered)) => {
             let Answered { asked, route, from } = *answered;
-            let responded = respond(&shared.tools, &route.policy, &asked.facts, from, ledger).await;
+            let (tools, policy) = (&shared.tools, &route.policy);
+            let responded = match asked.call {
+                Some(call) => {
+                    grpc::respond(tools, policy, (&asked.facts, call), from, ledger).await
+                }
+                None => respond(tools, policy, &asked.facts, from, ledger).await,
+            };
             finish(&route, responded)
         }
         Ok(Step::Cached(cached)) => {
@@ -84,6 +92,7 @@ fn open(
         request.uri().clone(),
     );
     ledger.client = facts.client.ip();
+    ledger.dialect = Dialect::of(request.headers());
     ledger.protocol = intake::protocol(request.version());
     if wire.is_none() {
         ledger.hold(facts.busy());
@@ -133,8 +142,7 @@ async fn ask(
         call,
         upgrade,
     } = outgoing;
-    let mut deadline = (!route.policy.timeouts.response.is_zero())
-        .then(|| Box::pin(tokio::time::sleep(route.policy.timeouts.response)));
+    let mut deadline = patience(&route, &asked).map(|most| Box::pin(tokio::time::sleep(most)));
     let (head, body) = request.into_parts();
     if upgrade.is_none()
         && let Some(url) = copies::key(&route, facts, &head, &host, &body)
@@ -197,6 +205,14 @@ fn enter(route: &Arc<Route>, ledger: &mut Ledger) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How long the exchange may take, if that is limited: by the route, or by the client of a call.
+fn patience(route: &Route, asked: &Asked) -> Option<Duration> {
+    let own = route.policy.timeouts.response;
+    let own = (!own.is_zero()).then_some(own);
+    let client = asked.call.as_ref().and_then(grpc::Call::patience);
+    own.into_iter().chain(client).min()
+}
+
 /// Sends the request, for as long as the exchange may take.
 async fn send(
     route: &Route,
@@ -210,7 +226,7 @@ async fn send(
         Some(deadline) => tokio::select! {
             sent = sending => sent,
             () = deadline.as_mut() => {
-                return Err(Failure::app(Kind::GatewayTimeout("the exchange took too long")));
+                return Err(Failure::app(Kind::Overdue));
             }
         },
     };
@@ -225,7 +241,10 @@ fn from_app(
 ) -> FromApp {
     asked.receive(&mut response);
     let (head, incoming) = response.into_parts();
-    let incoming = Arriving::new(incoming, head.version);
+    let mut incoming = Arriving::new(incoming, head.version);
+    if asked.call.is_some() {
+        incoming = incoming.with_all_trailers();
+    }
     FromApp {
         head,
         incoming: AppBody::Arriving(incoming),

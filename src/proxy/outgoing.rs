@@ -16,10 +16,10 @@ use crate::config::settings::{HeaderEdits, Policy, Requests, UpstreamProtocol};
 use crate::head::accept;
 use crate::head::conditional::{self, Held};
 use crate::head::expect::Expectation;
+use crate::head::grpc::Dialect;
 use crate::head::hop;
-use crate::head::media::MediaType;
 use crate::policy;
-use crate::protocol::{Failure, Kind};
+use crate::protocol::{Failure, Kind, grpc};
 use crate::telemetry::trace::TraceContext;
 use crate::upstream::Call;
 
@@ -36,6 +36,8 @@ pub(super) struct Asked {
     pub(super) facts: policy::Asked,
     /// The entity tags that the client holds.
     pub(super) held: Held,
+    /// Of gRPC and its like.
+    pub(super) call: Option<grpc::Call>,
 }
 
 impl Outgoing {
@@ -55,7 +57,6 @@ impl Outgoing {
         }
         // 100 Continue is said here, when the app's connection takes the body.
         head.headers.remove(header::EXPECT);
-        let is_grpc = MediaType::of(&head.headers).is_some_and(MediaType::is_grpc);
         let mut asked = Asked::of(&head, host, policy);
         let hop = hop::strip_request(&mut head.headers, head.version);
         let over_http1 = route.upstream.protocol() == UpstreamProtocol::Http1;
@@ -70,14 +71,21 @@ impl Outgoing {
         if head.method == Method::CONNECT && upgrade.is_none() {
             return Err(Failure::client(Kind::UnknownProtocol));
         }
-        let unbounded = is_grpc || upgrade.is_some();
+        let unbounded = asked.call.is_some() || upgrade.is_some();
         let part = ledger.wire.as_ref().map(|wire| wire.part());
-        let body = body(shared, policy, &mut head, (incoming, part), unbounded)?;
+        let mut body = body(shared, policy, &mut head, (incoming, part), unbounded)?;
+        if let Some(call) = &mut asked.call {
+            let shop = shared.tools.workshop(&route.metrics);
+            let protocol = route.upstream.protocol();
+            body = call.ask(&policy.grpc, protocol, shop, &mut head, body)?;
+        }
         forward(&mut head, facts, host);
         if policy.compress.enabled {
             asked.ask_plain(&mut head.headers, policy);
         }
-        if is_grpc || hop.takes_trailers {
+        let is_call = Dialect::of(&head.headers).is_some();
+        let wants_trailers = asked.call.as_ref().is_some_and(grpc::Call::wants_trailers);
+        if wants_trailers || hop.takes_trailers {
             take_trailers(&mut head.headers, over_http1);
         }
         let trace = TraceContext::join(&head.headers);
@@ -88,7 +96,8 @@ impl Outgoing {
         if let Some(wanted) = &upgrade {
             wanted.ask(&mut head);
         }
-        let head_timeout = (!is_grpc).then_some(route.head_timeout);
+        // A call may be silent for as long as it likes.
+        let head_timeout = (!is_call).then_some(route.head_timeout);
         let call = Call {
             repeatable,
             head_timeout,
@@ -200,6 +209,7 @@ impl Asked {
         Self {
             facts,
             held: Held::default(),
+            call: grpc::Call::of(&head.headers),
         }
     }
 

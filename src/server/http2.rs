@@ -1,6 +1,5 @@
 //! HTTP/2 towards a client.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -21,6 +20,7 @@ use super::connection::Accepted;
 use super::stream::Stream;
 use super::threads::Server;
 use crate::body::Body;
+use crate::protocol::grpc::Reset;
 use crate::proxy::{Facts, exchange};
 
 /// What a client may send on a stream before we ask for more: its request bodies are passed on as
@@ -59,7 +59,11 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
             async move {
                 let response: Response<Body> =
                     exchange(&server.shared, &facts, request, None).await;
-                Ok::<_, Infallible>(response)
+                // The app reset its stream, which says more than any answer.
+                match response.extensions().get::<Reset>() {
+                    Some(Reset(reason)) => Err(h2::Error::from(*reason)),
+                    None => Ok(response),
+                }
             }
         })
     };

@@ -72,6 +72,9 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// How many there are.
+    pub(super) const COUNT: usize = 2;
+
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::ToClient => "to_client",
@@ -94,6 +97,9 @@ pub enum Form {
 }
 
 impl Form {
+    /// How many there are.
+    pub(super) const COUNT: usize = 4;
+
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Deflated => "deflated",

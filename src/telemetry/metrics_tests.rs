@@ -35,7 +35,7 @@ fn touched() -> Metrics {
     route
         .websocket_messages(Direction::ToClient, Form::Deflated)
         .inc();
-    route.grpc_messages(Direction::ToApp, Form::Recoded).inc();
+    route.grpc_message(Direction::ToApp, Form::Recoded);
     metrics.pool().wait_short.observe(0.001);
     metrics
         .server("app", "http://127.0.0.1:8000")

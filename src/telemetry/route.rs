@@ -1,6 +1,7 @@
 //! The counters of one route, resolved once, when its configuration is loaded.
 
 use std::cmp::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct RouteMetrics {
     responses: ArcSwap<Vec<(Answer, Counter)>>,
     codecs: [OnceLock<CodecCounters>; Kind::COUNT * CODINGS],
     cache: [OnceLock<Counter>; CacheResult::COUNT],
+    grpc: [OnceLock<Counter>; Direction::COUNT * Form::COUNT],
+    told: AtomicBool,
 }
 
 const CODINGS: usize = 4;
@@ -72,6 +75,8 @@ impl RouteMetrics {
             responses: ArcSwap::default(),
             codecs: Default::default(),
             cache: Default::default(),
+            grpc: Default::default(),
+            told: AtomicBool::new(false),
             families,
         }
     }
@@ -138,6 +143,12 @@ impl RouteMetrics {
         self.families.app_compressed.get_or_create(&labels).inc();
     }
 
+    /// The same; true the first time: an operator should be told once.
+    pub fn app_compresses(&self, kind: Kind) -> bool {
+        self.app_compressed(kind);
+        !self.told.swap(true, Relaxed)
+    }
+
     /// The cache was asked.
     pub fn cache(&self, result: CacheResult) {
         let counter = self.cache[result as usize].get_or_init(|| {
@@ -170,12 +181,15 @@ impl RouteMetrics {
             .get_or_create_owned(&self.message(direction, form))
     }
 
-    /// gRPC messages; a call looks it up once.
-    #[must_use]
-    pub fn grpc_messages(&self, direction: Direction, form: Form) -> Counter {
-        self.families
-            .grpc_messages
-            .get_or_create_owned(&self.message(direction, form))
+    /// A gRPC message went by.
+    pub fn grpc_message(&self, direction: Direction, form: Form) {
+        let index = direction as usize * Form::COUNT + form as usize;
+        let counter = self.grpc[index].get_or_init(|| {
+            self.families
+                .grpc_messages
+                .get_or_create_owned(&self.message(direction, form))
+        });
+        counter.inc();
     }
 
     fn message(&self, direction: Direction, form: Form) -> ByMessage {

@@ -43,10 +43,10 @@ pub(super) enum Again {
     Watched(Arc<Watch>),
 }
 
-/// What hyper is told; the fault itself stays in the watch.
+/// What hyper is told, and over HTTP/2 tells the server; the fault itself stays in the watch.
 #[derive(Debug, thiserror::Error)]
 #[error("the request body failed")]
-pub(super) struct Failed;
+pub(super) struct Failed(#[source] h2::Error);
 
 impl Sending {
     /// Whole bodies need no watch.
@@ -170,7 +170,7 @@ impl HttpBody for Sending {
             }
             Poll::Ready(Some(Err(fault))) => (
                 Poll::Ready(Some(Err(fault))),
-                Poll::Ready(Some(Err(Failed))),
+                Poll::Ready(Some(Err(Failed(h2::Reason::CANCEL.into())))),
             ),
         };
         if let Some(watch) = &this.watch {

@@ -16,6 +16,7 @@ mod drain;
 mod expectations;
 mod forwarding;
 mod framing;
+mod grpc;
 mod integrity;
 mod lengths;
 mod limits;
