@@ -1,3 +1,5 @@
 //! Cuts frames: the wire grammars. Bytes in, verdicts out; no I/O, no clock.
 
+pub mod extension;
 pub mod http1;
+pub mod websocket;
