@@ -5,5 +5,6 @@ mod failure;
 pub mod http;
 mod reuse;
 pub mod tunnel;
+pub mod websocket;
 
 pub use failure::{Failure, Kind, Side};
