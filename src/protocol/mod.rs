@@ -4,7 +4,9 @@ pub mod cached;
 mod failure;
 pub mod http;
 mod reuse;
+mod switched;
 pub mod tunnel;
 pub mod websocket;
 
 pub use failure::{Failure, Kind, Side};
+pub use switched::Switched;

@@ -51,7 +51,7 @@ pub async fn exchange(
             let Cached { lookup, route } = *cached;
             finish(&route, cached::answer(&shared.tools, lookup, ledger).await)
         }
-        Ok(Step::Upgraded(agreed)) => agreed.tunnel(facts, ledger),
+        Ok(Step::Upgraded(agreed)) => agreed.switch(shared, facts, ledger),
         Err(failure) => error::response(&failure, ledger),
     }
 }
@@ -124,8 +124,7 @@ async fn ask(
     let (route, host) = intake::route(&snapshot, facts, &request, ledger)?;
     let queries = Arc::clone(&snapshot.queries);
     drop(snapshot);
-    ledger.metrics = Arc::clone(&route.metrics);
-    ledger.hold(route.metrics.begin());
+    ledger.routed(&route.metrics);
     enter(&route, ledger)?;
     let outgoing = Outgoing::prepare(shared, facts, &route, &host, request, ledger)?;
     let Outgoing {

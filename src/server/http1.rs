@@ -54,6 +54,9 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     let keep_alive = settings.settings.network.keep_alive;
     drop(settings);
     let mut gate = Gate::new(accepted.stream, limits, &accepted.early);
+    if let Some(begun) = accepted.begun {
+        gate.begun(begun);
+    }
     let facts = Arc::new(Facts::new(accepted.listening, accepted.client));
     let session = Session {
         server: Arc::clone(server),
@@ -113,9 +116,9 @@ impl Session {
                 self.park(gate).await
             }
             Outcome::Done(Ok(())) => {
-                let tunnel = self.facts.tunnel.lock().take();
-                if let Some(tunnel) = tunnel {
-                    Box::pin(tunnel.run(gate, early)).await;
+                let switched = self.facts.switched.lock().take();
+                if let Some(switched) = switched {
+                    switched.run(gate, early).await;
                 } else {
                     // Lingers where the client may still be sending.
                     let _ = timeout(LINGER, gate.shutdown()).await;

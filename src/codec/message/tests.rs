@@ -111,39 +111,82 @@ fn zz_temp_python() {
     // received: from python
     let data = std::fs::read("/tmp/frames-py/received.bin").unwrap();
     let mut at = 0;
-    let take = |at: &mut usize| { let n = u32::from_le_bytes(data[*at..*at+4].try_into().unwrap()) as usize; let r = &data[*at+4..*at+4+n]; *at += 4+n; r };
+    let take = |at: &mut usize| {
+        let n = u32::from_le_bytes(data[*at..*at + 4].try_into().unwrap()) as usize;
+        let r = &data[*at + 4..*at + 4 + n];
+        *at += 4 + n;
+        r
+    };
     let mut random = fastrand::Rng::with_seed(1);
     let mut count = 0;
     while at < data.len() {
         let head = take(&mut at);
-        let (bits, takeover, n) = (head[0], head[1] == 1, u32::from_le_bytes(head[2..6].try_into().unwrap()));
+        let (bits, takeover, n) = (
+            head[0],
+            head[1] == 1,
+            u32::from_le_bytes(head[2..6].try_into().unwrap()),
+        );
         let mut r = Inflater::new(bits, takeover, 1 << 22);
         for _ in 0..n {
-            let plain = take(&mut at); let wire = take(&mut at);
+            let plain = take(&mut at);
+            let wire = take(&mut at);
             let cuts = random.usize(..3);
             let pieces = cut(&mut random, wire, cuts);
-            assert_eq!(inflated(&mut r, &pieces, 30_000).as_deref(), Ok(plain), "{bits} {takeover}");
+            assert_eq!(
+                inflated(&mut r, &pieces, 30_000).as_deref(),
+                Ok(plain),
+                "{bits} {takeover}"
+            );
             count += 1;
         }
     }
     eprintln!("received from python: {count}");
     let mut out = std::fs::File::create("/tmp/frames-py/sent.bin").unwrap();
-    let mut put = |b: &[u8]| { out.write_all(&(b.len() as u32).to_le_bytes()).unwrap(); out.write_all(b).unwrap(); };
-    for bits in 8..=15u8 { for takeover in [true, false] { for level in [1u8, 3, 6, 9] {
-        put(&[bits, u8::from(takeover), 60]);
-        let mut s = Deflater::new(level, bits, takeover);
-        for _ in 0..60 {
-            let m = plain(&mut random);
-            let mut w = BytesMut::new();
-            let cuts = random.usize(..3);
-            let parts = cut(&mut random, &m, cuts);
-            for (i, p) in parts.iter().enumerate() { s.part(p, i + 1 == parts.len(), &mut w).unwrap(); }
-            put(&m); put(&w);
+    let mut put = |b: &[u8]| {
+        out.write_all(&(b.len() as u32).to_le_bytes()).unwrap();
+        out.write_all(b).unwrap();
+    };
+    for bits in 8..=15u8 {
+        for takeover in [true, false] {
+            for level in [1u8, 3, 6, 9] {
+                put(&[bits, u8::from(takeover), 60]);
+                let mut s = Deflater::new(level, bits, takeover);
+                for _ in 0..60 {
+                    let m = plain(&mut random);
+                    let mut w = BytesMut::new();
+                    let cuts = random.usize(..3);
+                    let parts = cut(&mut random, &m, cuts);
+                    for (i, p) in parts.iter().enumerate() {
+                        s.part(p, i + 1 == parts.len(), &mut w).unwrap();
+                    }
+                    put(&m);
+                    put(&w);
+                }
+            }
         }
-    }}}
-    let rss = || std::fs::read_to_string("/proc/self/statm").unwrap().split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096;
+    }
+    let rss = || {
+        std::fs::read_to_string("/proc/self/statm")
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse::<usize>()
+            .unwrap()
+            * 4096
+    };
     let b = rss();
     let mut keep = vec![];
-    for _ in 0..2000 { let mut i = Inflater::new(12, true, 1<<20); let mut o = BytesMut::new(); i.inflate(&[0xf2,0x48,0xcd], false, 100, &mut o).unwrap(); keep.push((i,o)); }
-    eprintln!("bytes an inflater: {}, struct {} {}", (rss() - b) / 2000, size_of::<Inflater>(), size_of::<Deflater>());
+    for _ in 0..2000 {
+        let mut i = Inflater::new(12, true, 1 << 20);
+        let mut o = BytesMut::new();
+        i.inflate(&[0xf2, 0x48, 0xcd], false, 100, &mut o).unwrap();
+        keep.push((i, o));
+    }
+    eprintln!(
+        "bytes an inflater: {}, struct {} {}",
+        (rss() - b) / 2000,
+        size_of::<Inflater>(),
+        size_of::<Deflater>()
+    );
 }

@@ -20,7 +20,7 @@ use crate::codec::{CodecError, Coding, Recipe, cost};
 use crate::config::settings::WebSocket;
 use crate::frame::extension::Agreed;
 use crate::frame::websocket::{Event, Fault, Message, Parser, Piece, Sender, Writer};
-use crate::policy::message::{BackOff, Form, Told, should_compress};
+use crate::policy::{BackOff, Form, Told, should_compress};
 use crate::work::{CpuClock, Errand, Lane, Lost};
 
 /// A frame is made of so many bytes, where a message has more.
@@ -219,12 +219,7 @@ impl Down {
     }
 
     /// Sends what is in hand, in the form that the message has or gets now.
-    fn send(
-        &mut self,
-        payload: BytesMut,
-        last: bool,
-        output: &mut BytesMut,
-    ) -> Result<(), Broken> {
+    fn send(&mut self, payload: BytesMut, last: bool, output: &mut BytesMut) -> Result<(), Broken> {
         let Some(mut running) = self.message else {
             return Ok(());
         };

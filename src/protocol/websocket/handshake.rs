@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::head::list;
 
@@ -42,7 +42,9 @@ impl Handshake {
     /// The client is to be refused.
     pub fn begin(headers: &mut HeaderMap, connect: bool) -> Result<Self, Refusal> {
         let mut versions = headers.get_all(header::SEC_WEBSOCKET_VERSION).iter();
-        let version = versions.next().map(|version| version.as_bytes().trim_ascii());
+        let version = versions
+            .next()
+            .map(|version| version.as_bytes().trim_ascii());
         if versions.next().is_some() || version != Some(VERSION.as_bytes()) {
             return Err(Refusal::Version);
         }
@@ -120,15 +122,6 @@ impl Handshake {
     }
 }
 
-/// Whether a request by this method can be an opening handshake.
-impl Handshake {
-    /// Over HTTP/1.1 only GET asks for a WebSocket.
-    #[must_use]
-    pub fn fits(method: &Method) -> bool {
-        method == Method::GET
-    }
-}
-
 impl Refusal {
     /// What the client is answered.
     #[must_use]
@@ -144,7 +137,12 @@ impl Refusal {
 fn accept_of(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
     const FAULT: Refusal = Refusal::Malformed("Sec-WebSocket-Key is not 16 bytes in base64");
     let mut keys = headers.get_all(header::SEC_WEBSOCKET_KEY).iter();
-    let key = keys.next().ok_or(FAULT)?.to_str().map_err(|_| FAULT)?.trim();
+    let key = keys
+        .next()
+        .ok_or(FAULT)?
+        .to_str()
+        .map_err(|_| FAULT)?
+        .trim();
     let decoded = BASE64_STANDARD.decode(key).map_err(|_| FAULT)?;
     if decoded.len() != 16 || keys.next().is_some() {
         return Err(FAULT);
@@ -195,7 +193,10 @@ mod tests {
         let theirs = accept_for(asked["sec-websocket-key"].to_str().unwrap());
         let mut answer = head(&[("sec-websocket-accept", &theirs), ("set-cookie", "a=b")]);
         handshake.finish(&mut answer).unwrap();
-        assert_eq!(answer["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(
+            answer["sec-websocket-accept"],
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
         assert_eq!(answer["set-cookie"], "a=b");
     }
 
@@ -208,7 +209,10 @@ mod tests {
             (&[VERSION], 400),
             (&[VERSION, KEY, KEY], 400),
             (&[VERSION, ("sec-websocket-key", "c2hvcnQ=")], 400),
-            (&[VERSION, ("sec-websocket-key", "not base64 at all!!!")], 400),
+            (
+                &[VERSION, ("sec-websocket-key", "not base64 at all!!!")],
+                400,
+            ),
         ] {
             let refusal = Handshake::begin(&mut head(fields), false).unwrap_err();
             assert_eq!(refusal.status(), status, "{fields:?}");
@@ -229,7 +233,11 @@ mod tests {
             &[accept, ("sec-websocket-extensions", "permessage-deflate")],
             &[accept, ("sec-websocket-protocol", "v1")],
             &[accept, ("sec-websocket-protocol", "Chat")],
-            &[accept, ("sec-websocket-protocol", "chat"), ("sec-websocket-protocol", "v2")],
+            &[
+                accept,
+                ("sec-websocket-protocol", "chat"),
+                ("sec-websocket-protocol", "v2"),
+            ],
         ] {
             assert!(handshake.finish(&mut head(bad)).is_err(), "{bad:?}");
         }

@@ -100,7 +100,11 @@ impl Lifecycle {
     /// sending: `moved` is when it last did.
     pub(super) fn deadline(&self, moved: Instant) -> Option<Instant> {
         let since = self.since?;
-        let from = if self.leaving { since.max(moved) } else { since };
+        let from = if self.leaving {
+            since.max(moved)
+        } else {
+            since
+        };
         Some(from + PATIENCE)
     }
 

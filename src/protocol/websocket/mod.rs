@@ -18,9 +18,6 @@ mod side;
 mod tally;
 mod up;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 use std::time::Duration;
 

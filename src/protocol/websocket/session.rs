@@ -12,8 +12,8 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use super::Opening;
 use super::budget::Reserved;
 use super::down::{Down, DownFault};
-use super::random;
 use super::lifecycle::{Lifecycle, close};
+use super::random;
 use super::side::Side;
 use super::tally::{Open, Tally};
 use super::up::{Up, UpFault};
@@ -176,7 +176,10 @@ where
         self.client.settle();
         self.charge();
         if self.life.leaving && !self.down.is_inside() {
-            self.tell_client(Some(&close(CloseCode::GOING_AWAY, "the server is going away")));
+            self.tell_client(Some(&close(
+                CloseCode::GOING_AWAY,
+                "the server is going away",
+            )));
         }
         moved |= self.write_client(cx);
         moved | self.write_app(cx)
@@ -205,7 +208,9 @@ where
     fn take_from_app(&mut self) -> Result<bool, DownFault> {
         let before = (self.app.input.len(), self.client.output.len());
         while !self.life.app_ended
-            && let Some(event) = self.down.next(&mut self.app.input, &mut self.client.output)?
+            && let Some(event) = self
+                .down
+                .next(&mut self.app.input, &mut self.client.output)?
         {
             let output = &mut self.client.output;
             match event {
@@ -310,9 +315,13 @@ where
             return;
         }
         let how = how.err().map(|error| error.to_string());
-        let word = how.as_deref().unwrap_or("the application left without a Close");
+        let word = how
+            .as_deref()
+            .unwrap_or("the application left without a Close");
         self.life.ends_without_close(EndedBy::Upstream, word);
-        let farewell = self.life.echo(close(CloseCode::INTERNAL, "the application left"));
+        let farewell = self
+            .life
+            .echo(close(CloseCode::INTERNAL, "the application left"));
         self.tell_client(farewell.as_ref());
         self.up.stop();
     }
@@ -328,7 +337,9 @@ where
         let how = how.err().map(|error| error.to_string());
         let word = how.as_deref().unwrap_or("the client left without a Close");
         self.life.ends_without_close(EndedBy::Client, word);
-        let farewell = self.life.echo(close(CloseCode::GOING_AWAY, "the client left"));
+        let farewell = self
+            .life
+            .echo(close(CloseCode::GOING_AWAY, "the client left"));
         self.tell_app(farewell.as_ref());
         self.life.client_told = true;
     }
@@ -377,7 +388,10 @@ where
     /// Holds what a half-received message needs.
     fn charge(&mut self) {
         let held = self.up.held();
-        let fits = self.reserved.as_mut().is_none_or(|reserved| reserved.set_more(held));
+        let fits = self
+            .reserved
+            .as_mut()
+            .is_none_or(|reserved| reserved.set_more(held));
         if !fits {
             let word = "no memory for half-received messages";
             self.fail(word, CloseCode::TRY_AGAIN);
@@ -399,7 +413,10 @@ where
             let now = Instant::now();
             let silent = self.patience.moved + self.patience.idle;
             let closing = self.life.deadline(self.patience.moved);
-            let stalled = self.patience.stalled.filter(|_| !self.patience.send.is_zero());
+            let stalled = self
+                .patience
+                .stalled
+                .filter(|_| !self.patience.send.is_zero());
             let stalled = stalled.map(|since| since + self.patience.send);
             if closing.is_some_and(|closing| closing <= now) {
                 self.life.overdue();
