@@ -37,3 +37,4 @@ mod upgrades;
 mod upstreams;
 mod validators;
 mod vary;
+mod websocket;

@@ -36,6 +36,7 @@ pub mod runtime;
 pub mod setup;
 pub mod signal;
 pub mod stream;
+pub mod websocket;
 pub mod wire;
 
 mod tests;
@@ -59,6 +60,7 @@ pub use python::Uvicorn;
 pub use reply::{Broken, Reply};
 pub use setup::{App, Demo, Nowhere, PATIENT, Setup};
 pub use signal::Signal;
+pub use websocket::Socket;
 
 /// How long anything may take before it counts as hanging. Ten times what a busy machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(20);

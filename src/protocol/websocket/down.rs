@@ -44,6 +44,8 @@ pub(super) struct Down {
     held: Option<Event>,
     /// The client hears no more messages.
     stopped: bool,
+    /// Without the extension: bytes of a frame that are still to come, its head was sent.
+    left: u64,
     pub(super) tally: Tally,
 }
 
@@ -118,6 +120,7 @@ impl Down {
             away: None,
             held: None,
             stopped: false,
+            left: 0,
             tally,
         }
     }
@@ -181,7 +184,12 @@ impl Down {
 
     /// Within a message towards the client.
     pub(super) fn is_inside(&self) -> bool {
-        self.message.is_some() || self.away.is_some()
+        self.message.is_some() || self.away.is_some() || self.writer.is_inside() || self.left > 0
+    }
+
+    /// Within a frame: nothing else can be sent.
+    pub(super) const fn is_within_frame(&self) -> bool {
+        self.left > 0
     }
 
     /// Drops what was not sent, and all messages that follow.
@@ -195,6 +203,10 @@ impl Down {
 
     fn piece(&mut self, piece: Piece, output: &mut BytesMut) -> Result<(), Broken> {
         if self.stopped {
+            return Ok(());
+        }
+        if self.squeezer.is_none() {
+            self.pass(&piece, output);
             return Ok(());
         }
         let (ends, length) = (piece.ends(), piece.message_length());
@@ -216,6 +228,22 @@ impl Down {
             std::mem::take(&mut self.hand)
         };
         self.send(payload, ends, output)
+    }
+
+    /// Without the extension frames pass as they are.
+    fn pass(&mut self, piece: &Piece, output: &mut BytesMut) {
+        let size = piece.payload.len();
+        if self.left == 0 {
+            let length = size as u64 + piece.frame_left;
+            self.writer
+                .head(piece.message, piece.last_frame, length, None, output);
+        }
+        output.extend_from_slice(&piece.payload);
+        self.left = piece.frame_left;
+        self.tally.bytes(size, size);
+        if piece.ends() {
+            self.tally.message(false);
+        }
     }
 
     /// Sends what is in hand, in the form that the message has or gets now.

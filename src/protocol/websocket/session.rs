@@ -299,6 +299,10 @@ where
     A: AsyncRead + AsyncWrite + Unpin,
 {
     fn tell_client(&mut self, close: Option<&Close>) {
+        if self.down.is_within_frame() && !self.life.client_told {
+            // There is no room for a Close: the end of the stream has to say it.
+            (self.life.client_told, self.life.client_ended) = (true, true);
+        }
         self.life.tell_client(close, &mut self.client.output);
         self.down.stop();
     }
