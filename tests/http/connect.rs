@@ -228,7 +228,8 @@ fn a_real_websocket_application_is_reached_over_h2() {
     let app = Uvicorn::start("app");
     let proxy = Proxy::before(&app);
     let client = proxy.h2();
-    let fields = [VERSION, ("sec-websocket-extensions", "permessage-deflate")];
+    let offer = "permessage-deflate; client_max_window_bits";
+    let fields = [VERSION, ("sec-websocket-extensions", offer)];
     let mut stream = client.connect("websocket", "/echo", &fields);
     stream.head().expect(200);
     let mut socket = Socket::new(stream, true);

@@ -205,11 +205,19 @@ impl<W: Wire> Socket<W> {
 
     /// The next message's compressed form: at most 512 bytes of history.
     pub fn deflated(&mut self, plain: &[u8]) -> Vec<u8> {
-        let mut coded = Vec::with_capacity(plain.len() + plain.len() / 8 + 1024);
+        let mut coded = Vec::new();
         let before = self.deflater.total_in();
-        self.deflater
-            .compress_vec(plain, &mut coded, FlushCompress::Sync)
-            .expect("an encoder that works");
+        loop {
+            let at = (self.deflater.total_in() - before) as usize;
+            coded.reserve(64 << 10);
+            self.deflater
+                .compress_vec(&plain[at..], &mut coded, FlushCompress::Sync)
+                .expect("an encoder that works");
+            // Room was left: nothing waits inside.
+            if coded.len() < coded.capacity() {
+                break;
+            }
+        }
         assert_eq!(self.deflater.total_in() - before, plain.len() as u64);
         assert!(coded.ends_with(&[0, 0, 0xff, 0xff]));
         coded.truncate(coded.len() - 4);

@@ -137,7 +137,8 @@ where
             None => ledger.complete(),
             Some((side, reason)) => ledger.broken(side, reason),
         }
-        drop((down, up));
+        // The line is written now, and what was held is free.
+        drop((ledger, down, up));
         // We are the client's server: our end of it ends first (section 7.1.1).
         let _ = timeout(LINGER, async { tokio::join!(client.end(), app.leave()) }).await;
     }
@@ -230,7 +231,7 @@ where
 
     /// From the client to the app.
     fn turn_up(&mut self, cx: &mut Context<'_>) -> Result<bool, UpFault> {
-        let mut moved = self.up.poll_inflate(cx, &mut self.app.output)?;
+        let mut moved = self.up.poll_away(cx, &mut self.app.output)?;
         moved |= self.take_from_client()?;
         if !self.life.client_ended && self.up.is_hungry() && self.app.has_room() {
             match self.client.poll_read(cx) {
@@ -242,10 +243,10 @@ where
                     self.client_left(read.map(|_| ()));
                     moved = true;
                 }
-                Poll::Pending => self.up.pause(&mut self.app.output),
+                Poll::Pending => self.up.pause(&mut self.app.output)?,
             }
         }
-        Ok(moved | self.up.poll_inflate(cx, &mut self.app.output)?)
+        Ok(moved | self.up.poll_away(cx, &mut self.app.output)?)
     }
 
     fn take_from_client(&mut self) -> Result<bool, UpFault> {

@@ -114,20 +114,22 @@ impl Up {
     }
 
     /// The next event that is not a part of a message; those become frames in `output`. `None`: bytes
-    /// are needed, or room, or what is being inflated.
+    /// are needed, or room, or what is away.
     pub(super) fn next(
         &mut self,
         input: &mut BytesMut,
         output: &mut BytesMut,
     ) -> Result<Option<Event>, UpFault> {
         while output.len() < MARK {
+            if self.inflate_here(output)? {
+                continue;
+            }
             let event = match self.held.take() {
                 Some(event) => Some(event),
                 None => self.parser.next(input)?,
             };
-            let busy = self.swell.as_ref().is_some_and(|swell| swell.due);
             match event {
-                Some(event @ (Event::Data(_) | Event::Close(_))) if busy => {
+                Some(event @ (Event::Data(_) | Event::Close(_))) if !self.is_hungry() => {
                     self.held = Some(detached(event));
                     return Ok(None);
                 }
@@ -144,45 +146,53 @@ impl Up {
     }
 
     /// Nothing more is there at the moment.
-    pub(super) fn pause(&mut self, output: &mut BytesMut) {
+    pub(super) fn pause(&mut self, output: &mut BytesMut) -> Result<(), UpFault> {
         if let Some(swell) = &mut self.swell
             && !swell.coded.is_empty()
             && self.border
         {
             swell.due = true;
-        } else if !self.hand.is_empty() && (self.border || self.hand.len() >= LEAST) {
+            self.inflate_here(output)?;
+        }
+        if !self.hand.is_empty() && (self.border || self.hand.len() >= LEAST) {
             self.send(false, output);
         }
+        Ok(())
     }
 
-    /// Inflates a slice of what waits, or looks after one that is away. True: there is a slice more
-    /// in the output, or it may be asked again at once.
-    pub(super) fn poll_inflate(
+    /// Inflates a slice of what waits, or gives it to the pool. True: it was done here.
+    fn inflate_here(&mut self, output: &mut BytesMut) -> Result<bool, UpFault> {
+        let Some(swell) = self.swell.as_mut().filter(|swell| swell.due) else {
+            return Ok(false);
+        };
+        let Some(work) = swell.work(&mut self.hand) else {
+            return Ok(false);
+        };
+        let clock = CpuClock::start();
+        let swollen = work.run();
+        self.tally.decoded(clock.elapsed());
+        self.swollen(swollen, output)?;
+        Ok(true)
+    }
+
+    /// Looks after what is away. True: it came back.
+    pub(super) fn poll_away(
         &mut self,
         cx: &mut Context<'_>,
         output: &mut BytesMut,
     ) -> Result<bool, UpFault> {
-        let Some(swell) = &mut self.swell else {
+        let Some(errand) = self.swell.as_mut().and_then(|swell| swell.away.as_mut()) else {
             return Ok(false);
         };
-        let (swollen, cpu) = if let Some(errand) = &mut swell.away {
-            let Poll::Ready(done) = std::pin::Pin::new(errand).poll(cx) else {
-                return Ok(false);
-            };
+        let Poll::Ready(done) = std::pin::Pin::new(errand).poll(cx) else {
+            return Ok(false);
+        };
+        if let Some(swell) = &mut self.swell {
             swell.away = None;
-            let done = done.map_err(UpFault::Us)?;
-            (done.value, done.cpu)
-        } else if swell.due && output.len() < MARK {
-            let Some(work) = swell.work(&mut self.hand) else {
-                return Ok(true);
-            };
-            let clock = CpuClock::start();
-            (work.run(), clock.elapsed())
-        } else {
-            return Ok(false);
-        };
-        self.tally.decoded(cpu);
-        self.swollen(swollen, output)?;
+        }
+        let done = done.map_err(UpFault::Us)?;
+        self.tally.decoded(done.cpu);
+        self.swollen(done.value, output)?;
         Ok(true)
     }
 

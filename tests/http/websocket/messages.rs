@@ -271,7 +271,7 @@ fn kinds_can_be_excepted_and_small_ones_are_left_alone() {
     let (_app, _proxy, mut socket) = echo_with(CHROME, route);
     socket.send(FIN | TEXT, tick(3));
     assert_eq!(socket.message(), (TEXT, tick(3), false));
-    socket.send(FIN | TEXT, [tick(3), tick(4)].concat());
+    socket.send(FIN | TEXT, [tick(3), tick(4), tick(5)].concat());
     assert!(socket.message().2);
 }
 

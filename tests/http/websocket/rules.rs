@@ -105,7 +105,7 @@ fn text_that_is_none_is_1007_however_it_comes() {
     assert_eq!(refused("", &masked(FIN | TEXT, b"caf\xc3")), 1007);
     assert_eq!(refused(CHROME, &masked(FIN | TEXT, b"\xed\xa0\x80")), 1007);
     // Compressed: a stored block of one byte that begins no character.
-    let stored = b"\0\x01\0\xfe\xff\xff";
+    let stored = b"\0\x01\0\xfe\xff\xff\0";
     assert_eq!(refused(CHROME, &masked(FIN | RSV1 | TEXT, stored)), 1007);
     // It is no fault of binary messages.
     let (_app, _proxy, mut socket) = echo(CHROME);
