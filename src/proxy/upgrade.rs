@@ -23,7 +23,7 @@ use crate::body::{Body, Ledger};
 use crate::config::settings::Policy;
 use crate::head::hop::{self, Upgrade};
 use crate::protocol::tunnel::Tunnel;
-use crate::protocol::websocket::{Deflate, Handshake, Opening, Refusal};
+use crate::protocol::websocket::{Contract, Deflate, Handshake, Opening, Refusal};
 use crate::protocol::{Failure, Kind, Switched};
 
 /// A change that the client wants and the route allows.
@@ -187,14 +187,14 @@ impl Agreed {
         if let Some(deflate) = &deflate {
             headers.insert(header::SEC_WEBSOCKET_EXTENSIONS, deflate.answer.clone());
         }
-        let opening = Opening {
-            app,
+        let contract = Contract {
             ledger,
             policy: policy.clone(),
             deflate,
             send: send_patience(shared),
             house,
         };
+        let opening = Opening { app, contract };
         (headers, Switched::WebSocket(Box::new(opening)))
     }
 }

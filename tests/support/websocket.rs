@@ -205,6 +205,10 @@ impl<W: Wire> Socket<W> {
 
     /// The next message's compressed form: at most 512 bytes of history.
     pub fn deflated(&mut self, plain: &[u8]) -> Vec<u8> {
+        if plain.is_empty() {
+            // Behind a flush zlib has nothing to flush.
+            return vec![0];
+        }
         let mut coded = Vec::new();
         let before = self.deflater.total_in();
         loop {

@@ -18,6 +18,9 @@ mod side;
 mod tally;
 mod up;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,6 +124,12 @@ fn needs(agreed: Agreed) -> u64 {
 pub struct Opening {
     /// The application's side; ready once its 101 was read.
     pub app: hyper::upgrade::OnUpgrade,
+    /// What holds on it.
+    pub contract: Contract,
+}
+
+/// What holds on a connection.
+pub struct Contract {
     /// The record of the exchange.
     pub ledger: Box<Ledger>,
     /// The route's.
@@ -137,14 +146,18 @@ impl Opening {
     /// Runs until both sides have ended.
     ///
     /// `early` is what the client sent behind its request.
-    pub async fn run<C>(mut self, client: C, early: Bytes)
+    pub async fn run<C>(self, client: C, early: Bytes)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
-        let app = match (&mut self.app).await {
+        let mut contract = self.contract;
+        let app = match self.app.await {
             Ok(upgraded) => TokioIo::new(upgraded),
-            Err(error) => return self.ledger.broken(EndedBy::Upstream, error.to_string()),
+            Err(error) => {
+                let ledger = &mut contract.ledger;
+                return ledger.broken(EndedBy::Upstream, error.to_string());
+            }
         };
-        Session::new(self, client, app, &early).run().await;
+        Session::new(contract, client, app, &early).run().await;
     }
 }

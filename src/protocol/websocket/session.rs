@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use super::Opening;
+use super::Contract;
 use super::budget::Reserved;
 use super::down::{Down, DownFault};
 use super::lifecycle::{Lifecycle, close};
@@ -64,15 +64,14 @@ where
     C: AsyncRead + AsyncWrite + Unpin,
     A: AsyncRead + AsyncWrite + Unpin,
 {
-    pub(super) fn new(opening: Opening, client: C, app: A, early: &[u8]) -> Self {
-        let Opening {
+    pub(super) fn new(contract: Contract, client: C, app: A, early: &[u8]) -> Self {
+        let Contract {
             ledger,
             policy,
             deflate,
             send,
             house,
-            ..
-        } = opening;
+        } = contract;
         let metrics = &ledger.metrics;
         let extension = if deflate.is_some() {
             Extension::Deflate

@@ -61,6 +61,8 @@ struct Swollen {
     coded: BytesMut,
     last: bool,
     plain: BytesMut,
+    /// Bytes of `plain` that were there before.
+    before: usize,
     did: Result<Inflated, DecodeError>,
 }
 
@@ -255,13 +257,14 @@ impl Up {
         }
         swell.due = !did.done;
         let ends = did.done && swollen.last;
-        let before = self.hand.len();
+        let fresh = &swollen.plain[swollen.before..];
+        swell.made = if ends {
+            0
+        } else {
+            (swell.made + fresh.len()).max(1)
+        };
+        self.check(message, fresh, ends)?;
         self.hand = swollen.plain;
-        let made = self.hand.len() - before;
-        swell.made = if ends { 0 } else { (swell.made + made).max(1) };
-        let hand = std::mem::take(&mut self.hand);
-        self.check(message, &hand[before..], ends)?;
-        self.hand = hand;
         if ends || self.hand.len() >= SLICE {
             self.send(ends, output);
         }
@@ -331,6 +334,7 @@ struct Work {
 
 impl Work {
     fn run(mut self) -> Swollen {
+        let before = self.plain.len();
         let did = self
             .inflater
             .inflate(&self.coded, self.last, SLICE, &mut self.plain);
@@ -339,6 +343,7 @@ impl Work {
             coded: self.coded,
             last: self.last,
             plain: self.plain,
+            before,
             did,
         }
     }
