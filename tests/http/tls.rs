@@ -189,7 +189,7 @@ fn a_client_that_does_not_get_through_its_handshake_is_cut_off() {
     let (app, ca) = (ok(), Ca::new());
     let pair = ca.issue(&["a.example"]);
     let setup = Setup::before(&app).listen(&listen(&[&pair], ""));
-    let proxy = setup.top("network: { tls_handshake: 200ms }").start();
+    let proxy = setup.top("network: { tls_handshake: 3s }").start();
     let mut silent = Conn::open(proxy.addr(0));
     let mut plain = Conn::open(proxy.addr(0));
     plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

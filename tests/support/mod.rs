@@ -63,7 +63,7 @@ pub use signal::Signal;
 pub use websocket::Socket;
 
 /// How long anything may take before it counts as hanging. Ten times what a busy machine needs.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Field lines, as they are written.
 pub type Fields<'a> = &'a [(&'a str, &'a str)];

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn it_holds_the_last_bytes_whatever_the_pieces() {
-        let all: Vec<u8> = (0..60_000_u32).map(|at| (at * at >> 7) as u8).collect();
+        let all: Vec<u8> = (0..60_000_u32).map(|at| ((at * at) >> 7) as u8).collect();
         for limit in [256, 2 << 10, 4 << 10, 32 << 10] {
             for piece in [1, 7, 255, 256, 4_096, 59_999] {
                 let mut history = History::new(limit);

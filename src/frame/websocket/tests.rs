@@ -188,10 +188,9 @@ fn text_is_judged_as_a_whole_however_it_is_cut() {
             .map(|_| alphabet[random.usize(..alphabet.len())])
             .collect();
         let mut judge = Utf8::default();
-        let pieces = bytes.chunks(random.usize(1..4));
+        let mut pieces = bytes.chunks(random.usize(1..4));
         let judged = pieces
-            .map(|piece| judge.piece(piece))
-            .collect::<Result<(), _>>()
+            .try_for_each(|piece| judge.piece(piece))
             .and_then(|()| judge.end());
         let expected = std::str::from_utf8(&bytes);
         assert_eq!(judged.is_ok(), expected.is_ok(), "{bytes:x?}");

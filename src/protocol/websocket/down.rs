@@ -388,7 +388,7 @@ impl Job {
         let (coded, ran) = match self.shared.take() {
             Some((house, key)) => {
                 let mut fault = None;
-                let (form, made) = house.fanout.form(key, || {
+                let (form, made) = house.fanout.form(&key, || {
                     self.code().unwrap_or_else(|error| {
                         fault = Some(error);
                         None

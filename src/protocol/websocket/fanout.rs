@@ -54,7 +54,7 @@ impl Fanout {
     /// than it would have taken them. True: it was made by this call.
     pub(super) fn form(
         &self,
-        key: Key,
+        key: &Key,
         make: impl FnOnce() -> Option<Bytes>,
     ) -> (Option<Bytes>, bool) {
         let mut made = false;
@@ -68,7 +68,7 @@ impl Fanout {
 }
 
 impl Recent {
-    fn entry(&mut self, key: Key) -> Form {
+    fn entry(&mut self, key: &Key) -> Form {
         let now = Instant::now();
         while let Some((since, _)) = self.order.front()
             && (now - *since > LIFE || self.order.len() >= MOST || self.bytes >= MOST_BYTES)
@@ -78,13 +78,13 @@ impl Recent {
                 self.forms.remove(&oldest);
             }
         }
-        if let Some(form) = self.forms.get(&key) {
+        if let Some(form) = self.forms.get(key) {
             return Arc::clone(form);
         }
         // What is kept must not be a part of something larger.
         let key = Key {
             plain: Bytes::copy_from_slice(&key.plain),
-            ..key
+            ..*key
         };
         self.bytes += key.plain.len();
         self.order.push_back((now, key.clone()));
@@ -108,7 +108,7 @@ mod tests {
 
     fn made(fanout: &Fanout, key: Key) -> bool {
         let coded = key.plain.slice(..1);
-        let (form, made) = fanout.form(key, || Some(coded.clone()));
+        let (form, made) = fanout.form(&key, || Some(coded.clone()));
         assert_eq!(form, Some(coded));
         made
     }
@@ -134,7 +134,7 @@ mod tests {
         let fanout = Fanout::default();
         for number in 0..1_000_u32 {
             let plain = Bytes::from(number.to_be_bytes().repeat(LARGEST / 4));
-            fanout.form(Key { plain, ..key(b"") }, || None);
+            fanout.form(&Key { plain, ..key(b"") }, || None);
         }
         let recent = fanout.0.lock();
         assert!(recent.forms.len() <= MOST && recent.order.len() == recent.forms.len());

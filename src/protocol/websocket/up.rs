@@ -135,7 +135,7 @@ impl Up {
                     self.held = Some(detached(event));
                     return Ok(None);
                 }
-                Some(Event::Data(piece)) => self.piece(piece, output)?,
+                Some(Event::Data(piece)) => self.piece(&piece, output)?,
                 event => return Ok(event),
             }
         }
@@ -213,7 +213,7 @@ impl Up {
         self.message = None;
     }
 
-    fn piece(&mut self, piece: Piece, output: &mut BytesMut) -> Result<(), Fault> {
+    fn piece(&mut self, piece: &Piece, output: &mut BytesMut) -> Result<(), Fault> {
         if self.stopped {
             return Ok(());
         }
