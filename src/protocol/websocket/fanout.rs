@@ -106,9 +106,9 @@ mod tests {
         }
     }
 
-    fn made(fanout: &Fanout, key: Key) -> bool {
+    fn made(fanout: &Fanout, key: &Key) -> bool {
         let coded = key.plain.slice(..1);
-        let (form, made) = fanout.form(&key, || Some(coded.clone()));
+        let (form, made) = fanout.form(key, || Some(coded.clone()));
         assert_eq!(form, Some(coded));
         made
     }
@@ -116,16 +116,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_message_is_compressed_once_and_forgotten_soon() {
         let fanout = Fanout::default();
-        assert!(made(&fanout, key(b"tick")));
-        assert!(!made(&fanout, key(b"tick")));
-        assert!(made(&fanout, key(b"tock")), "a prefix is not enough");
+        assert!(made(&fanout, &key(b"tick")));
+        assert!(!made(&fanout, &key(b"tick")));
+        assert!(made(&fanout, &key(b"tock")), "a prefix is not enough");
         let other = Key {
             bits: 15,
             ..key(b"tick")
         };
-        assert!(made(&fanout, other), "nor another window");
+        assert!(made(&fanout, &other), "nor another window");
         tokio::time::advance(LIFE + Duration::from_millis(1)).await;
-        assert!(made(&fanout, key(b"tick")));
+        assert!(made(&fanout, &key(b"tick")));
         assert_eq!(fanout.0.lock().forms.len(), 1);
     }
 
