@@ -211,7 +211,9 @@ impl Record<'_> {
         text_optional(b" cache=", self.cache, out);
         text_optional(b" route=", Some(self.route), out);
         if let Some(websocket) = self.websocket {
-            text_optional(b" extension=", Some(websocket.extension()), out);
+            // Columns are parted by spaces.
+            let extension = websocket.extension().replace("; ", ";");
+            text_optional(b" extension=", Some(&extension), out);
             for (key, value) in websocket.figures() {
                 out.push(b' ');
                 out.extend_from_slice(key.as_bytes());
@@ -355,6 +357,46 @@ mod tests {
         ] {
             assert!(line.contains(part), "{part} in {line}");
         }
+    }
+
+    #[test]
+    fn the_line_of_a_websocket_says_what_was_agreed_and_what_passed() {
+        let flow = |messages, before, after| Flow {
+            messages,
+            before,
+            after,
+        };
+        let websocket = WebSocketRecord {
+            extension: Some("permessage-deflate; server_max_window_bits=12".into()),
+            to_client: flow(7, 700, 100),
+            to_app: flow(3, 20, 30),
+        };
+        let record = Record {
+            websocket: Some(&websocket),
+            ..record()
+        };
+        let line = json(&record);
+        assert_eq!(
+            line["extension"],
+            "permessage-deflate; server_max_window_bits=12"
+        );
+        for (key, value) in [
+            ("messages_to_client", 7),
+            ("messages_to_app", 3),
+            ("bytes_from_client", 20),
+            ("bytes_to_app", 30),
+        ] {
+            assert_eq!(line[key], value, "{key}");
+        }
+        let expected = " extension=permessage-deflate;server_max_window_bits=12 \
+                        messages_to_client=7 messages_to_app=3 bytes_from_client=20 bytes_to_app=30 ";
+        assert!(text(&record).contains(expected));
+        let none = WebSocketRecord::default();
+        let record = Record {
+            websocket: Some(&none),
+            ..record
+        };
+        assert_eq!(json(&record)["extension"], "none");
     }
 
     proptest! {
