@@ -19,6 +19,7 @@ use crate::config::{self, Settings};
 use crate::demo;
 use crate::protocol::cached::{Copies, Densifier};
 use crate::protocol::http::Tools;
+use crate::protocol::websocket;
 use crate::proxy::{Shared, Snapshot};
 use crate::server::{Port, Threads};
 use crate::shared::{self, Tier};
@@ -96,12 +97,22 @@ impl App {
         } else {
             None
         };
-        let pool = &settings.pool;
+        let settled = &settings.pool;
+        let pool = Pool::start(
+            settled.threads,
+            settled.nice,
+            settled.max_wait,
+            metrics.pool(),
+        )?;
+        let inline = usize::try_from(settled.inline).unwrap_or(usize::MAX);
+        let memory =
+            websocket::Budget::new(settings.websocket_memory, metrics.websocket_context_bytes());
         let tools = Tools {
-            pool: Pool::start(pool.threads, pool.nice, pool.max_wait, metrics.pool())?,
-            budget: Budget::new(HELD_PER_THREAD * pool.threads as u64),
-            inline: usize::try_from(pool.inline).unwrap_or(usize::MAX),
-            max_wait: pool.max_wait,
+            websockets: websocket::House::new(pool.clone(), inline, settled.max_wait, memory),
+            pool,
+            budget: Budget::new(HELD_PER_THREAD * settled.threads as u64),
+            inline,
+            max_wait: settled.max_wait,
             copies: copies(&settings.cache, &metrics)?,
         };
         for warning in &settings.warnings {
@@ -236,6 +247,8 @@ impl App {
         }
         // Nothing can fail from here on.
         self.shared.sink.configure(&snapshot.settings.log);
+        let websockets = &self.shared.tools.websockets;
+        websockets.budget.limit(snapshot.settings.websocket_memory);
         self.shared.snapshot.store(Arc::new(snapshot));
         for (port, prepared) in updates {
             port.update(prepared);

@@ -12,7 +12,7 @@ use http::{Method, StatusCode, Uri};
 use super::Wire;
 use crate::codec::Coding;
 use crate::head::grpc::Dialect;
-use crate::telemetry::{CacheResult, InFlight, Kind, Record, RouteMetrics, Sink};
+use crate::telemetry::{CacheResult, InFlight, Kind, Record, RouteMetrics, Sink, WebSocketRecord};
 
 /// Who ended an exchange before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub struct Ledger {
     pub error: Option<Box<str>>,
     /// W3C trace id, hexadecimal.
     pub trace: Option<[u8; 32]>,
+    /// What passed on a WebSocket.
+    pub websocket: Option<Box<WebSocketRecord>>,
     before: u64,
     after: u64,
     waited: Duration,
@@ -111,6 +113,7 @@ impl Ledger {
             server_took: None,
             error: None,
             trace: None,
+            websocket: None,
             before: 0,
             after: 0,
             waited: Duration::ZERO,
@@ -222,6 +225,7 @@ impl Drop for Ledger {
                 .as_ref()
                 .and_then(|id| std::str::from_utf8(id).ok()),
             error: self.error.as_deref(),
+            websocket: self.websocket.as_deref(),
         });
     }
 }

@@ -5,6 +5,7 @@
 //! (encoders by their input, [`Decoder`] by a limit and a room).
 
 pub mod cost;
+pub mod message;
 pub mod sample;
 
 mod brotli;

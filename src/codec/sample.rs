@@ -3,8 +3,6 @@
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
-
 /// Windows that are looked at, spread evenly from the first byte to the last: a head alone says
 /// nothing about a mixed body.
 const WINDOWS: usize = 8;
@@ -31,15 +29,15 @@ static N_LOG_N: LazyLock<Vec<f32>> = LazyLock::new(|| {
 
 /// Whether the body in these pieces looks like random bytes: compressed or encrypted already.
 #[must_use]
-pub fn looks_incompressible(segments: &[Bytes]) -> bool {
-    let total = segments.iter().map(Bytes::len).sum();
+pub fn looks_incompressible<B: AsRef<[u8]>>(segments: &[B]) -> bool {
+    let total = segments.iter().map(|piece| piece.as_ref().len()).sum();
     total >= LEAST && entropy(&histogram(segments, total), total.min(SAMPLE)) >= CUT
 }
 
 /// How often each byte occurs in the sample.
-fn histogram(segments: &[Bytes], total: usize) -> [u16; 256] {
+fn histogram<B: AsRef<[u8]>>(segments: &[B], total: usize) -> [u16; 256] {
     let mut counts = [0; 256];
-    let mut pieces = segments.iter();
+    let mut pieces = segments.iter().map(AsRef::as_ref);
     let (mut piece, mut start) = (&[][..], 0);
     for window in 0..WINDOWS {
         let (mut at, end) = bounds(window, total);

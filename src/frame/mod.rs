@@ -1,4 +1,6 @@
 //! Cuts frames: the wire grammars. Bytes in, verdicts out; no I/O, no clock.
 
+pub mod extension;
 pub mod grpc;
 pub mod http1;
+pub mod websocket;

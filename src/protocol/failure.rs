@@ -48,6 +48,8 @@ pub enum Kind {
     TooLarge,
     /// 417.
     Expectation,
+    /// 426: a version of WebSocket that nobody speaks.
+    WebSocketVersion,
     /// 431.
     HeadTooLarge,
     /// 499 in the log only: it is gone.
@@ -145,6 +147,7 @@ impl Kind {
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
+            Self::WebSocketVersion => StatusCode::UPGRADE_REQUIRED,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::UnknownProtocol => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway(_) => StatusCode::BAD_GATEWAY,
@@ -167,6 +170,7 @@ impl Kind {
             Self::SlowBody => "the request body came too slowly",
             Self::TooLarge => "the request body is too large",
             Self::Expectation => "no expectation but 100-continue is met here",
+            Self::WebSocketVersion => "version 13 of WebSocket is spoken here",
             Self::HeadTooLarge => "the request's header fields are too large",
             Self::UnknownProtocol => "this protocol does not pass here",
             Self::Gone => "the client left",

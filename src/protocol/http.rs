@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 use super::cached::{Copies, Keeping};
 use super::failure::{Failure, Kind};
 use super::reuse::Reuse;
+use super::websocket::House;
 use crate::body::{
     AppBody, Body, Budget, EncodeBody, EncodeSettings, Gathered, Guarded, Lease, Ledger, Plain,
     Source, Workshop, gather,
@@ -46,6 +47,8 @@ pub struct Tools {
     pub max_wait: Duration,
     /// Where copies and reused forms are.
     pub copies: Arc<Copies>,
+    /// What WebSocket connections share.
+    pub websockets: Arc<House>,
 }
 
 impl Tools {

@@ -5,6 +5,9 @@ mod failure;
 pub mod grpc;
 pub mod http;
 mod reuse;
+mod switched;
 pub mod tunnel;
+pub mod websocket;
 
 pub use failure::{Failure, Kind, Side};
+pub use switched::Switched;

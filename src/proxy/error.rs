@@ -62,6 +62,16 @@ pub(super) fn response(failure: &Failure, mut ledger: Box<Ledger>) -> Response<B
             let allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
         }
+        Kind::WebSocketVersion => {
+            headers.insert(
+                header::SEC_WEBSOCKET_VERSION,
+                HeaderValue::from_static("13"),
+            );
+            if ledger.protocol != "HTTP/2.0" {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+                headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            }
+        }
         _ => {}
     }
     // What is left of the request's body is not worth reading.

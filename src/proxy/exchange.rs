@@ -59,7 +59,7 @@ pub async fn exchange(
             let Cached { lookup, route } = *cached;
             finish(&route, cached::answer(&shared.tools, lookup, ledger).await)
         }
-        Ok(Step::Upgraded(agreed)) => agreed.tunnel(facts, ledger),
+        Ok(Step::Upgraded(agreed)) => agreed.switch(shared, facts, ledger),
         Err(failure) => error::response(&failure, ledger),
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::config::settings::Address;
 use crate::head::forwarded;
-use crate::protocol::tunnel::Tunnel;
+use crate::protocol::Switched;
 
 /// A listening address, as far as exchanges care.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Facts {
     /// What the app is told of it.
     pub forwarded: forwarded::Peer,
     /// What an HTTP/1 connection is to become once its 101 is written.
-    pub tunnel: Mutex<Option<Tunnel>>,
+    pub switched: Mutex<Option<Switched>>,
     activity: Mutex<Activity>,
 }
 
@@ -71,7 +71,7 @@ impl Facts {
             listening,
             client,
             forwarded,
-            tunnel: Mutex::new(None),
+            switched: Mutex::new(None),
             activity: Mutex::new(Activity {
                 running: 0,
                 quiet_since: Instant::now(),

@@ -60,9 +60,11 @@ impl Outgoing {
         let mut asked = Asked::of(&head, host, policy);
         let hop = hop::strip_request(&mut head.headers, head.version);
         let over_http1 = route.upstream.protocol() == UpstreamProtocol::Http1;
-        let upgrade = over_http1
-            .then(|| Wanted::of(&mut head, &hop.upgrade, policy))
-            .flatten();
+        let upgrade = if over_http1 {
+            Wanted::of(&mut head, &hop.upgrade, policy)?
+        } else {
+            None
+        };
         if upgrade.is_none()
             && let Some(wire) = &ledger.wire
         {

@@ -112,9 +112,10 @@ impl Shared {
         }
     }
 
-    /// From now on connections are not kept.
+    /// From now on connections are not kept, and WebSockets are asked to leave.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.tools.websockets.drain();
     }
 
     /// Whether the process is on its way out.

@@ -2,90 +2,99 @@
 //!
 //! The app is asked first, always over HTTP/1.1, and nothing of the client's is passed on before
 //! its 101. A token that the route does not list is ignored, as RFC 9110 section 7.8 allows.
+//! WebSocket is terminated here, with a handshake of its own on either side; others are tunnelled.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use std::time::Duration;
 
 use super::error;
 use super::facts::Facts;
 use super::outgoing::edit;
 use super::route::Route;
+use super::snapshot::Shared;
 use crate::body::{Body, Ledger};
 use crate::config::settings::Policy;
 use crate::head::hop::{self, Upgrade};
 use crate::protocol::tunnel::Tunnel;
-use crate::protocol::{Failure, Kind};
-
-/// RFC 6455 section 1.3.
-const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+use crate::protocol::websocket::{Contract, Deflate, Handshake, Opening, Refusal};
+use crate::protocol::{Failure, Kind, Switched};
 
 /// A change that the client wants and the route allows.
 pub(super) struct Wanted {
     token: HeaderValue,
-    /// Over HTTP/2: the client's stream, and the key that the app has to answer.
-    stream: Option<(OnUpgrade, String)>,
+    /// Absent: to be tunnelled.
+    handshake: Option<Handshake>,
+    /// Over HTTP/2: the client's stream.
+    stream: Option<OnUpgrade>,
 }
 
 /// A change that the app agreed to.
 pub(super) struct Agreed {
     app: OnUpgrade,
     headers: HeaderMap,
-    token: HeaderValue,
-    stream: Option<OnUpgrade>,
-    idle: Duration,
+    wanted: Wanted,
+    route: Arc<Route>,
 }
 
 impl Wanted {
-    /// What `head` asks for, if the route lets it pass.
-    pub(super) fn of(head: &mut Parts, named: &Upgrade, policy: &Policy) -> Option<Self> {
+    /// What `head` asks for, if the route lets it pass; what belongs to the client's connection
+    /// only is taken out.
+    pub(super) fn of(
+        head: &mut Parts,
+        named: &Upgrade,
+        policy: &Policy,
+    ) -> Result<Option<Self>, Failure> {
         if head.version == Version::HTTP_11 {
-            let token = HeaderValue::from_str(named.choose(&policy.upgrades)?).ok()?;
-            return Some(Self {
+            let chosen = named.choose(&policy.upgrades);
+            let Some(token) = chosen.and_then(|token| HeaderValue::from_str(token).ok()) else {
+                return Ok(None);
+            };
+            let is_websocket = token.as_bytes().eq_ignore_ascii_case(b"websocket");
+            if is_websocket && head.method != Method::GET {
+                return Ok(None);
+            }
+            let handshake = is_websocket.then(|| begin(&mut head.headers, false));
+            return Ok(Some(Self {
                 token,
+                handshake: handshake.transpose()?,
                 stream: None,
-            });
+            }));
         }
-        let protocol = head.extensions.get::<hyper::ext::Protocol>()?;
         // Only WebSocket can be put to an HTTP/1.1 application (RFC 8441 section 5).
-        if protocol.as_str() != "websocket"
-            || !policy.upgrades.iter().any(|token| token == "websocket")
-        {
-            return None;
-        }
-        let on = head.extensions.remove::<OnUpgrade>()?;
-        let key = BASE64_STANDARD.encode(fastrand::u128(..).to_be_bytes());
-        Some(Self {
+        let protocol = head.extensions.get::<hyper::ext::Protocol>();
+        let known = protocol.is_some_and(|protocol| protocol.as_str() == "websocket")
+            && policy.upgrades.iter().any(|token| token == "websocket");
+        let stream = known.then(|| head.extensions.remove::<OnUpgrade>());
+        let Some(stream) = stream.flatten() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
             token: HeaderValue::from_static("websocket"),
-            stream: Some((on, key)),
-        })
+            handshake: Some(begin(&mut head.headers, true)?),
+            stream: Some(stream),
+        }))
     }
 
     /// Puts it to the app.
     pub(super) fn ask(&self, head: &mut Parts) {
+        head.method = Method::GET;
         head.headers
             .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         head.headers.insert(header::UPGRADE, self.token.clone());
-        if let Some((_, key)) = &self.stream {
-            head.method = Method::GET;
-            if let Ok(key) = HeaderValue::from_str(key) {
-                head.headers.insert(header::SEC_WEBSOCKET_KEY, key);
-            }
-        }
     }
 
     /// What the app says to it: `None`, it declines and answers as usual.
     pub(super) fn judge(
         self,
         response: &mut Response<Incoming>,
-        route: &Route,
+        route: &Arc<Route>,
     ) -> Result<Option<Agreed>, Failure> {
         let fault = |what| Err(Failure::app(Kind::BadGateway(what)));
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -95,102 +104,110 @@ impl Wanted {
             }
             return Ok(None);
         }
-        let chosen = response
-            .headers()
-            .get(header::UPGRADE)
-            .and_then(|value| value.to_str().ok());
+        let chosen = response.headers().get(header::UPGRADE);
         if !chosen.is_some_and(|chosen| {
-            self.token
+            chosen
                 .as_bytes()
-                .eq_ignore_ascii_case(chosen.as_bytes())
+                .eq_ignore_ascii_case(self.token.as_bytes())
         }) {
             return fault("the application switched to another protocol");
         }
-        let accept = response
-            .headers_mut()
-            .get(header::SEC_WEBSOCKET_ACCEPT)
-            .cloned();
-        let stream = match self.stream {
-            None => None,
-            Some((on, key)) => {
-                if accept.is_none_or(|accept| accept != accept_for(&key)) {
-                    return fault("the application answered another handshake");
-                }
-                response.headers_mut().remove(header::SEC_WEBSOCKET_ACCEPT);
-                Some(on)
-            }
-        };
+        if let Some(handshake) = &self.handshake
+            && let Err(what) = handshake.finish(response.headers_mut())
+        {
+            return fault(what);
+        }
         let app = hyper::upgrade::on(&mut *response);
         let mut headers = std::mem::take(response.headers_mut());
         hop::strip_response(&mut headers);
+        hop::via(&mut headers, response.version());
         edit(&mut headers, &route.policy.response_headers);
-        let idle = route.policy.websocket.idle_timeout;
         Ok(Some(Agreed {
             app,
             headers,
-            token: self.token,
-            stream,
-            idle,
+            wanted: self,
+            route: Arc::clone(route),
         }))
     }
 }
 
 impl Agreed {
-    /// Answers the client and lets the bytes through.
-    pub(super) fn tunnel(self, facts: &Arc<Facts>, mut ledger: Box<Ledger>) -> Response<Body> {
+    /// Answers the client; what follows on the connection is the other protocol's.
+    pub(super) fn switch(
+        mut self,
+        shared: &Shared,
+        facts: &Arc<Facts>,
+        mut ledger: Box<Ledger>,
+    ) -> Response<Body> {
         ledger.reason = "upgrade";
+        let over_http1 = self.wanted.stream.is_none();
+        if over_http1 && !ledger.wire.as_ref().is_some_and(|wire| wire.tunnel()) {
+            let what = "the application switched protocols unasked";
+            return error::response(&Failure::app(Kind::BadGateway(what)), ledger);
+        }
         let mut response = Response::new(Body::Empty);
-        *response.headers_mut() = self.headers;
-        if let Some(on) = self.stream {
-            ledger.status = StatusCode::OK;
-            let tunnel = Tunnel {
-                app: self.app,
-                ledger,
-                idle: self.idle,
-            };
+        if over_http1 {
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        }
+        ledger.status = response.status();
+        let stream = self.wanted.stream.take();
+        let token = self.wanted.token.clone();
+        let (mut headers, switched) = self.switched(shared, ledger);
+        if let Some(stream) = stream {
             tokio::spawn(async move {
-                match on.await {
-                    Ok(client) => tunnel.run(TokioIo::new(client), bytes::Bytes::new()).await,
+                match stream.await {
+                    Ok(client) => switched.run(TokioIo::new(client), Bytes::new()).await,
                     Err(error) => tracing::debug!(%error, "the client left before its tunnel"),
                 }
             });
-            return response;
+        } else {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            headers.insert(header::UPGRADE, token);
+            *facts.switched.lock() = Some(switched);
         }
-        ledger.status = StatusCode::SWITCHING_PROTOCOLS;
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        let headers = response.headers_mut();
-        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(header::UPGRADE, self.token);
-        if !ledger.wire.as_ref().is_some_and(|wire| wire.tunnel()) {
-            return error::response(
-                &Failure::app(Kind::BadGateway(
-                    "the application switched protocols unasked",
-                )),
-                ledger,
-            );
-        }
-        *facts.tunnel.lock() = Some(Tunnel {
-            app: self.app,
-            ledger,
-            idle: self.idle,
-        });
+        *response.headers_mut() = headers;
         response
     }
-}
 
-/// What the app has to answer to `key` (RFC 6455 section 4.2.2).
-fn accept_for(key: &str) -> String {
-    let mut digest = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY);
-    digest.update(key.as_bytes());
-    digest.update(WEBSOCKET_GUID);
-    BASE64_STANDARD.encode(digest.finish())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_handshake_of_the_rfc_is_answered_as_in_the_rfc() {
-        let accept = super::accept_for("dGhlIHNhbXBsZSBub25jZQ==");
-        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    /// The answer's head, and what the connection becomes.
+    fn switched(self, shared: &Shared, ledger: Box<Ledger>) -> (HeaderMap, Switched) {
+        let Self {
+            app,
+            mut headers,
+            wanted,
+            route,
+        } = self;
+        let policy = &route.policy.websocket;
+        let Some(handshake) = wanted.handshake else {
+            let idle = policy.idle_timeout;
+            return (headers, Switched::Tunnel(Tunnel { app, ledger, idle }));
+        };
+        let house = Arc::clone(&shared.tools.websockets);
+        let deflate = Deflate::agree(handshake.offers(), policy, &house.budget);
+        if let Some(deflate) = &deflate {
+            headers.insert(header::SEC_WEBSOCKET_EXTENSIONS, deflate.answer.clone());
+        }
+        let contract = Contract {
+            ledger,
+            policy: policy.clone(),
+            deflate,
+            send: send_patience(shared),
+            house,
+        };
+        let opening = Opening { app, contract };
+        (headers, Switched::WebSocket(Box::new(opening)))
     }
+}
+
+fn begin(headers: &mut HeaderMap, connect: bool) -> Result<Handshake, Failure> {
+    Handshake::begin(headers, connect).map_err(|refusal| {
+        Failure::client(match refusal {
+            Refusal::Malformed(what) => Kind::BadRequest(what),
+            Refusal::Version => Kind::WebSocketVersion,
+        })
+    })
+}
+
+fn send_patience(shared: &Shared) -> Duration {
+    shared.snapshot.load().settings.network.send
 }

@@ -116,9 +116,9 @@ impl Session {
                 self.park(gate).await
             }
             Outcome::Done(Ok(())) => {
-                let tunnel = self.facts.tunnel.lock().take();
-                if let Some(tunnel) = tunnel {
-                    Box::pin(tunnel.run(gate, early)).await;
+                let switched = self.facts.switched.lock().take();
+                if let Some(switched) = switched {
+                    switched.run(gate, early).await;
                 } else {
                     // Lingers where the client may still be sending.
                     let _ = timeout(LINGER, gate.shutdown()).await;

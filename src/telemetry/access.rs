@@ -50,11 +50,51 @@ pub struct Record<'a> {
     pub trace_id: Option<&'a str>,
     /// What went wrong, if something did.
     pub error: Option<&'a str>,
+    /// Of a WebSocket.
+    pub websocket: Option<&'a WebSocketRecord>,
+}
+
+/// What passed on a WebSocket, both ways. The way to the client is in `bytes_before` and
+/// `bytes_after`, too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebSocketRecord {
+    /// The extension as it was agreed; absent: none was.
+    pub extension: Option<Box<str>>,
+    /// From the app to the client.
+    pub to_client: Flow,
+    /// From the client to the app.
+    pub to_app: Flow,
+}
+
+/// One direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Whole ones.
+    pub messages: u64,
+    /// Bytes of payload that came.
+    pub before: u64,
+    /// Bytes of payload that went on.
+    pub after: u64,
+}
+
+impl WebSocketRecord {
+    fn extension(&self) -> &str {
+        self.extension.as_deref().unwrap_or("none")
+    }
+
+    fn figures(&self) -> [(&'static str, u64); 4] {
+        [
+            ("messages_to_client", self.to_client.messages),
+            ("messages_to_app", self.to_app.messages),
+            ("bytes_from_client", self.to_app.before),
+            ("bytes_to_app", self.to_app.after),
+        ]
+    }
 }
 
 impl Record<'_> {
     /// One JSON object, without the line's end. `ts` is the time the exchange ended. All keys are
-    /// always there but `error`; what is not known is null.
+    /// always there but `error` and those of a WebSocket; what is not known is null.
     pub(super) fn write_json(&self, ts: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"ts\":\"");
         out.extend_from_slice(ts.as_bytes());
@@ -88,6 +128,15 @@ impl Record<'_> {
             print::json_string(value, out);
         }
         self.write_json_figures(out);
+        if let Some(websocket) = self.websocket {
+            json_optional(b",\"extension\":", Some(websocket.extension()), out);
+            for (key, value) in websocket.figures() {
+                out.extend_from_slice(b",\"");
+                out.extend_from_slice(key.as_bytes());
+                out.extend_from_slice(b"\":");
+                print::number(value, out);
+            }
+        }
         json_optional(b",\"ended_by\":", self.ended_by, out);
         json_optional(b",\"trace_id\":", self.trace_id, out);
         if self.error.is_some() {
@@ -161,6 +210,17 @@ impl Record<'_> {
         }
         text_optional(b" cache=", self.cache, out);
         text_optional(b" route=", Some(self.route), out);
+        if let Some(websocket) = self.websocket {
+            // Columns are parted by spaces.
+            let extension = websocket.extension().replace("; ", ";");
+            text_optional(b" extension=", Some(&extension), out);
+            for (key, value) in websocket.figures() {
+                out.push(b' ');
+                out.extend_from_slice(key.as_bytes());
+                out.push(b'=');
+                print::number(value, out);
+            }
+        }
         text_optional(b" trace_id=", self.trace_id, out);
         text_optional(b" ended_by=", self.ended_by, out);
         if let Some(error) = self.error {
@@ -222,6 +282,7 @@ mod tests {
             ended_by: None,
             trace_id: Some("0af7651916cd43dd8448eb211c80319c"),
             error: None,
+            websocket: None,
         }
     }
 
@@ -296,6 +357,46 @@ mod tests {
         ] {
             assert!(line.contains(part), "{part} in {line}");
         }
+    }
+
+    #[test]
+    fn the_line_of_a_websocket_says_what_was_agreed_and_what_passed() {
+        let flow = |messages, before, after| Flow {
+            messages,
+            before,
+            after,
+        };
+        let websocket = WebSocketRecord {
+            extension: Some("permessage-deflate; server_max_window_bits=12".into()),
+            to_client: flow(7, 700, 100),
+            to_app: flow(3, 20, 30),
+        };
+        let record = Record {
+            websocket: Some(&websocket),
+            ..record()
+        };
+        let line = json(&record);
+        assert_eq!(
+            line["extension"],
+            "permessage-deflate; server_max_window_bits=12"
+        );
+        for (key, value) in [
+            ("messages_to_client", 7),
+            ("messages_to_app", 3),
+            ("bytes_from_client", 20),
+            ("bytes_to_app", 30),
+        ] {
+            assert_eq!(line[key], value, "{key}");
+        }
+        let expected = " extension=permessage-deflate;server_max_window_bits=12 \
+                        messages_to_client=7 messages_to_app=3 bytes_from_client=20 bytes_to_app=30 ";
+        assert!(text(&record).contains(expected));
+        let none = WebSocketRecord::default();
+        let record = Record {
+            websocket: Some(&none),
+            ..record
+        };
+        assert_eq!(json(&record)["extension"], "none");
     }
 
     proptest! {

@@ -75,6 +75,7 @@ fn record() -> Record<'static> {
         ended_by: None,
         trace_id: None,
         error: None,
+        websocket: None,
     }
 }
 

@@ -19,7 +19,7 @@ mod shared;
 mod stamp;
 pub mod trace;
 
-pub use access::Record;
+pub use access::{Flow, Record, WebSocketRecord};
 pub use counted::{CacheResult, Direction, Extension, Form, Kind};
 pub use handles::{PoolMetrics, ServerMetrics};
 pub use log::{LogError, Sink};

@@ -178,16 +178,16 @@ fn an_idle_proxy_leaves_at_once_on_either_signal() {
 #[test]
 fn a_tunnel_goes_on_while_draining() {
     let app = Origin::start(|call| {
-        call.raw_head(101, &[("Connection", "upgrade"), ("Upgrade", "websocket")])?;
+        call.raw_head(101, &[("Connection", "upgrade"), ("Upgrade", "chat")])?;
         call.read_until("ping")?;
         std::io::Write::write_all(call.stream(), b"pong")
     });
-    let mut proxy = Proxy::before(&app);
+    let mut proxy = Proxy::with(&app, "upgrades: [chat]");
     let mut conn = proxy.conn();
     conn.request(
         "GET",
         "/",
-        &[("Connection", "upgrade"), ("Upgrade", "websocket")],
+        &[("Connection", "upgrade"), ("Upgrade", "chat")],
         b"",
     );
     conn.head();

@@ -253,7 +253,7 @@ fn edits_hold_for_coded_answers_and_changed_protocols_too() {
     let app = Origin::start(|call| {
         if call.head.field("upgrade").is_some() {
             let fields = [
-                ("Upgrade", "websocket"),
+                ("Upgrade", "chat"),
                 ("Connection", "upgrade"),
                 ("X-Secret", "1"),
             ];
@@ -263,14 +263,14 @@ fn edits_hold_for_coded_answers_and_changed_protocols_too() {
         let fields = [("Content-Type", "text/plain"), ("X-Secret", "1")];
         call.answer(200, &fields, &b"text ".repeat(1000))
     });
-    let proxy = Proxy::with(&app, edits);
+    let proxy = Proxy::with(&app, &format!("{edits}\nupgrades: [chat]"));
     let reply = proxy.get("/", &[("Accept-Encoding", "gzip")]);
     assert_eq!(reply.coding(), "gzip");
     let mut conn = proxy.conn();
     conn.request(
         "GET",
         "/",
-        &[("Connection", "upgrade"), ("Upgrade", "websocket")],
+        &[("Connection", "upgrade"), ("Upgrade", "chat")],
         b"",
     );
     for head in [reply.head, conn.head().head] {

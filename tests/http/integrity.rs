@@ -457,17 +457,19 @@ fn nothing_reaches_the_app_of_an_upgrade_before_its_101() {
         if call.path() == "/declines" {
             return call.answer(200, &[], b"no");
         }
-        call.raw_head(101, &[("Upgrade", "websocket"), ("Connection", "Upgrade")])?;
+        call.raw_head(101, &[("Upgrade", "chat"), ("Connection", "Upgrade")])?;
         let said = call.read_until("early")?;
         call.send([b"heard ", said.as_slice()].concat())
     });
     // Each network thread keeps its own connections to the app.
-    let setup = Setup::before(&app).top("network: { threads: 1 }");
+    let setup = Setup::before(&app)
+        .top("network: { threads: 1 }")
+        .route("upgrades: [chat]");
     let proxy = setup.start();
     let ask = |path: &str| {
         let mut conn = proxy.conn();
         conn.send(format!(
-            "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x01early"
+            "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n\x01early"
         ));
         conn
     };

@@ -38,3 +38,4 @@ mod upgrades;
 mod upstreams;
 mod validators;
 mod vary;
+mod websocket;

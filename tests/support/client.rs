@@ -220,6 +220,14 @@ impl Conn {
         })
     }
 
+    /// Raw bytes as they come; none at the end.
+    pub fn raw(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.reader.pending().is_empty() && !self.reader.fill()? {
+            return Ok(None);
+        }
+        Ok(Some(self.reader.take(self.reader.pending().len())))
+    }
+
     /// Waits until the peer ends the connection, and gives what it still sent.
     #[track_caller]
     pub fn closed(&mut self) -> Vec<u8> {

@@ -38,6 +38,7 @@ pub mod runtime;
 pub mod setup;
 pub mod signal;
 pub mod stream;
+pub mod websocket;
 pub mod wire;
 
 mod tests;
@@ -62,6 +63,7 @@ pub use redis::Redis;
 pub use reply::{Broken, Reply};
 pub use setup::{App, Demo, Nowhere, PATIENT, Setup};
 pub use signal::Signal;
+pub use websocket::Socket;
 
 /// How long anything may take before it counts as hanging. Ten times what a busy machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -411,6 +411,15 @@ impl Call<'_> {
         &mut self.reader.source
     }
 
+    /// Raw bytes as they come, for what follows an upgrade; none at the end.
+    pub fn raw(&mut self) -> io::Result<Option<Vec<u8>>> {
+        self.over = true;
+        if self.reader.pending().is_empty() && !self.reader.fill()? {
+            return Ok(None);
+        }
+        Ok(Some(self.reader.take(self.reader.pending().len())))
+    }
+
     /// Raw bytes up to and including a pattern, for what follows an upgrade.
     pub fn read_until(&mut self, pattern: impl AsRef<[u8]>) -> io::Result<Vec<u8>> {
         self.over = true;
