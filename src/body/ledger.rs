@@ -11,7 +11,7 @@ use http::{Method, StatusCode, Uri};
 
 use super::Wire;
 use crate::codec::Coding;
-use crate::telemetry::{CacheResult, Kind, Record, RouteMetrics, Sink};
+use crate::telemetry::{CacheResult, InFlight, Kind, Record, RouteMetrics, Sink};
 
 /// Who ended an exchange before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub struct Ledger {
     /// The connection, where it speaks HTTP/1.
     pub wire: Option<Box<dyn Wire>>,
     holds: Vec<Box<dyn Send + Sync>>,
+    /// Last: what is counted as under way still holds all of the above.
+    running: Option<InFlight>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,7 +113,14 @@ impl Ledger {
             state: State::Running,
             wire: None,
             holds: Vec::new(),
+            running: None,
         })
+    }
+
+    /// A route takes the request.
+    pub fn routed(&mut self, metrics: &Arc<RouteMetrics>) {
+        self.metrics = Arc::clone(metrics);
+        self.running = Some(metrics.begin());
     }
 
     /// Gives `held` back when this exchange is over.

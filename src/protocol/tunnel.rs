@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,15 +37,13 @@ impl Tunnel {
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
-        let mut app = match self.app.await {
+        let app = match self.app.await {
             Ok(upgraded) => TokioIo::new(upgraded),
             Err(error) => return self.ledger.broken(EndedBy::Upstream, error.to_string()),
         };
-        let heard = Arc::new(Mutex::new(Instant::now()));
-        let mut client = Watched {
-            inner: client,
-            heard: Arc::clone(&heard),
-        };
+        let watch = Arc::new(Watch::new());
+        let mut client = Watched::new(client, EndedBy::Client, &watch);
+        let mut app = Watched::new(app, EndedBy::Upstream, &watch);
         if let Err(error) = app.write_all(&early).await {
             return self.ledger.broken(EndedBy::Upstream, error.to_string());
         }
@@ -56,7 +54,7 @@ impl Tunnel {
             BUFFER
         ));
         loop {
-            let silent_until = *heard.lock() + self.idle;
+            let silent_until = watch.moved() + self.idle;
             tokio::select! {
                 copied = &mut copy => {
                     return match copied {
@@ -66,11 +64,11 @@ impl Tunnel {
                             self.ledger.sent(bytes);
                             self.ledger.complete();
                         }
-                        Err(error) => self.ledger.broken(EndedBy::Client, error.to_string()),
+                        Err(error) => self.ledger.broken(watch.failed(), error.to_string()),
                     };
                 }
                 () = sleep_until(silent_until) => {
-                    if *heard.lock() + self.idle <= Instant::now() {
+                    if watch.moved() + self.idle <= Instant::now() {
                         return self.ledger.broken(EndedBy::Proxy, "silent for too long");
                     }
                 }
@@ -79,33 +77,77 @@ impl Tunnel {
     }
 }
 
-/// Notes when the client's side last moved; both directions pass through it.
-struct Watched<C> {
-    inner: C,
-    heard: Arc<Mutex<Instant>>,
+/// What is known of both sides.
+struct Watch(Mutex<Seen>);
+
+struct Seen {
+    moved: Instant,
+    failed: Option<EndedBy>,
 }
 
-impl<C: AsyncRead + Unpin> AsyncRead for Watched<C> {
+impl Watch {
+    fn new() -> Self {
+        Self(Mutex::new(Seen {
+            moved: Instant::now(),
+            failed: None,
+        }))
+    }
+
+    /// When either side last took or gave something.
+    fn moved(&self) -> Instant {
+        self.0.lock().moved
+    }
+
+    /// Who failed first.
+    fn failed(&self) -> EndedBy {
+        self.0.lock().failed.unwrap_or(EndedBy::Client)
+    }
+}
+
+/// One side: notes when it moves, and that it fails.
+struct Watched<S> {
+    inner: S,
+    side: EndedBy,
+    watch: Arc<Watch>,
+}
+
+impl<S> Watched<S> {
+    fn new(inner: S, side: EndedBy, watch: &Arc<Watch>) -> Self {
+        let watch = Arc::clone(watch);
+        Self { inner, side, watch }
+    }
+
+    fn note<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match &polled {
+            Poll::Pending => {}
+            Poll::Ready(Ok(_)) => self.watch.0.lock().moved = Instant::now(),
+            Poll::Ready(Err(_)) => {
+                self.watch.0.lock().failed.get_or_insert(self.side);
+            }
+        }
+        polled
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
-        *self.heard.lock() = Instant::now();
-        Poll::Ready(Ok(()))
+        let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
+        self.note(polled)
     }
 }
 
-impl<C: AsyncWrite + Unpin> AsyncWrite for Watched<C> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.inner).poll_write(cx, bytes))?;
-        *self.heard.lock() = Instant::now();
-        Poll::Ready(Ok(written))
+        let polled = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.note(polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

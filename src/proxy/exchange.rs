@@ -124,8 +124,7 @@ async fn ask(
     let (route, host) = intake::route(&snapshot, facts, &request, ledger)?;
     let queries = Arc::clone(&snapshot.queries);
     drop(snapshot);
-    ledger.metrics = Arc::clone(&route.metrics);
-    ledger.hold(route.metrics.begin());
+    ledger.routed(&route.metrics);
     enter(&route, ledger)?;
     let outgoing = Outgoing::prepare(shared, facts, &route, &host, request, ledger)?;
     let Outgoing {

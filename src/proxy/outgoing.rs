@@ -12,7 +12,7 @@ use super::snapshot::Shared;
 use super::upgrade::Wanted;
 use crate::body::{Arriving, Body, Ledger, RequestBody, RequestLimits};
 use crate::codec::Coding;
-use crate::config::settings::{HeaderEdits, Policy, Requests};
+use crate::config::settings::{HeaderEdits, Policy, Requests, UpstreamProtocol};
 use crate::head::accept;
 use crate::head::conditional::{self, Held};
 use crate::head::expect::Expectation;
@@ -58,7 +58,10 @@ impl Outgoing {
         let is_grpc = MediaType::of(&head.headers).is_some_and(MediaType::is_grpc);
         let mut asked = Asked::of(&head, host, policy);
         let hop = hop::strip_request(&mut head.headers, head.version);
-        let upgrade = Wanted::of(&mut head, &hop.upgrade, policy);
+        let over_http1 = route.upstream.protocol() == UpstreamProtocol::Http1;
+        let upgrade = over_http1
+            .then(|| Wanted::of(&mut head, &hop.upgrade, policy))
+            .flatten();
         if upgrade.is_none()
             && let Some(wire) = &ledger.wire
         {
@@ -75,8 +78,7 @@ impl Outgoing {
             asked.ask_plain(&mut head.headers, policy);
         }
         if is_grpc || hop.takes_trailers {
-            head.headers
-                .insert(header::TE, HeaderValue::from_static("trailers"));
+            take_trailers(&mut head.headers, over_http1);
         }
         let trace = TraceContext::join(&head.headers);
         ledger.trace = Some(trace.trace_id());
@@ -183,6 +185,14 @@ fn forward(head: &mut Parts, facts: &Facts, host: &str) {
     head.version = Version::HTTP_11;
 }
 
+/// TE is the connection's own, which HTTP/1 has to be told (RFC 9110 section 10.1.4).
+fn take_trailers(headers: &mut HeaderMap, over_http1: bool) {
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    if over_http1 {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
+}
+
 impl Asked {
     fn of(head: &Parts, host: &str, policy: &Policy) -> Self {
         let (method, version) = (&head.method, head.version);
@@ -212,10 +222,12 @@ impl Asked {
 
 /// The last edits, on the client's answer.
 pub(super) fn finish(route: &Route, response: &mut Response<Body>) {
+    // Ours is what the client's connection speaks: an app's HTTP/1.0 must not end that.
+    *response.version_mut() = Version::HTTP_11;
     edit(response.headers_mut(), &route.policy.response_headers);
 }
 
-fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
+pub(super) fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
     for name in &edits.remove {
         headers.remove(name);
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::error;
 use super::facts::Facts;
+use super::outgoing::edit;
 use super::route::Route;
 use crate::body::{Body, Ledger};
 use crate::config::settings::Policy;
@@ -86,10 +87,14 @@ impl Wanted {
         response: &mut Response<Incoming>,
         route: &Route,
     ) -> Result<Option<Agreed>, Failure> {
+        let fault = |what| Err(Failure::app(Kind::BadGateway(what)));
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            // As an answer to CONNECT it would say that there is a tunnel.
+            if self.stream.is_some() && response.status().is_success() {
+                return fault("the application did not switch protocols");
+            }
             return Ok(None);
         }
-        let fault = |what| Err(Failure::app(Kind::BadGateway(what)));
         let chosen = response
             .headers()
             .get(header::UPGRADE)
@@ -118,6 +123,7 @@ impl Wanted {
         let app = hyper::upgrade::on(&mut *response);
         let mut headers = std::mem::take(response.headers_mut());
         hop::strip_response(&mut headers);
+        edit(&mut headers, &route.policy.response_headers);
         let idle = route.policy.websocket.idle_timeout;
         Ok(Some(Agreed {
             app,

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rustls::ServerConfig;
 use tokio::io::AsyncReadExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::port::Port;
@@ -25,6 +25,8 @@ pub(super) struct Accepted {
     pub(super) client: Client,
     /// Read already.
     pub(super) early: Bytes,
+    /// When the first of that came.
+    pub(super) begun: Option<Instant>,
 }
 
 /// Serves one connection to its end.
@@ -32,36 +34,27 @@ pub(super) struct Accepted {
 /// What only some connections go through is boxed: a future is as large as its largest part, and
 /// an idle connection should hold what it needs.
 pub(super) async fn serve(server: &Arc<Server>, port: &Port, stream: Stream, client: Client) {
-    let network = server.shared.snapshot.load().settings.network.clone();
     let listening = port.listening.load_full();
     let (stream, agreed) = match port.tls.load_full() {
         None => (stream, None),
-        Some(config) => {
-            let handshake = Box::pin(TlsAcceptor::from(config).accept(stream));
-            match timeout(network.tls_handshake, handshake).await {
-                Ok(Ok(tls)) => {
-                    let agreed = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-                    (Stream::Tls(Box::new(tls)), agreed)
-                }
-                Ok(Err(error)) => {
-                    return tracing::debug!(%error, client = ?client.address, "no TLS handshake");
-                }
-                Err(_) => {
-                    return tracing::debug!(client = ?client.address, "TLS handshake too slow");
-                }
+        Some(config) => match Box::pin(handshake(server, config, stream)).await {
+            Ok(agreed) => agreed,
+            Err(error) => {
+                return tracing::debug!(%error, client = ?client.address, "no TLS handshake");
             }
-        }
+        },
     };
     let mut accepted = Accepted {
         stream,
         listening,
         client,
         early: Bytes::new(),
+        begun: None,
     };
     let is_http2 = match agreed.as_deref() {
         Some(b"h2") => true,
         Some(_) => false,
-        None => match accepted.sniff(server, network.keep_alive).await {
+        None => match accepted.sniff(server).await {
             Ok(is_http2) => is_http2,
             Err(_) => return,
         },
@@ -73,19 +66,47 @@ pub(super) async fn serve(server: &Arc<Server>, port: &Port, stream: Stream, cli
     }
 }
 
+/// TLS, and the protocol that was agreed on. A client that is not through it is idle: nothing of
+/// it is lost when the process leaves.
+async fn handshake(
+    server: &Server,
+    config: Arc<ServerConfig>,
+    stream: Stream,
+) -> io::Result<(Stream, Option<Vec<u8>>)> {
+    let patience = server.network().tls_handshake;
+    let mut draining = server.draining.clone();
+    let tls = tokio::select! {
+        shaken = timeout(patience, TlsAcceptor::from(config).accept(stream)) => shaken??,
+        _ = draining.wait_for(|draining| *draining) => {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "draining"));
+        }
+    };
+    let agreed = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    Ok((Stream::Tls(Box::new(tls)), agreed))
+}
+
 impl Accepted {
-    /// Whether the client begins with HTTP/2's preface. A client that says nothing is idle, not late.
-    async fn sniff(&mut self, server: &Server, patience: Duration) -> io::Result<bool> {
+    /// Whether the client begins with HTTP/2's preface. A client that says nothing is idle, not
+    /// late; one that stops within it is left to HTTP/1, which refuses what is late.
+    async fn sniff(&mut self, server: &Server) -> io::Result<bool> {
         let mut draining = server.draining.clone();
+        let mut patience = server.network().keep_alive;
         let mut seen = BytesMut::new();
         while seen.len() < PREFACE.len() && PREFACE.starts_with(&seen) {
             seen.reserve(PREFACE.len());
             let read = tokio::select! {
-                read = timeout(patience, self.stream.read_buf(&mut seen)) => read??,
-                _ = draining.wait_for(|draining| *draining) => 0,
+                read = timeout(patience, self.stream.read_buf(&mut seen)) => read,
+                _ = draining.wait_for(|draining| *draining) => Ok(Ok(0)),
             };
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            match read {
+                Ok(Ok(1..)) => {}
+                Err(_) if self.begun.is_some() => break,
+                _ => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+            let begun = *self.begun.get_or_insert_with(Instant::now);
+            let head = server.head_timeout();
+            if !head.is_zero() {
+                patience = (begun + head).saturating_duration_since(Instant::now());
             }
         }
         let is_http2 = seen.starts_with(PREFACE);

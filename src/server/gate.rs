@@ -15,6 +15,7 @@
 
 mod alarm;
 mod handle;
+mod left;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -24,11 +25,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use tokio::time::Instant;
 
 use crate::frame::http1::{Backlog, Legible, Limits, Refusal, RequestFramer, Step};
 use alarm::Alarm;
 use handle::Shared;
 pub use handle::{Exchange, Handle, Hints, Part, Refused, Traffic, Turn};
+pub use left::Peer;
 
 /// As many as hyper takes.
 const MOST_FIELDS: usize = 100;
@@ -62,6 +65,8 @@ pub struct Gate<IO> {
     ended: bool,
     late: Alarm,
     stalled: Alarm,
+    /// Of a client that has ended its side.
+    left: Option<Box<Alarm>>,
     /// Informational answers being written.
     hints: BytesMut,
     linger: Option<Box<write::Linger>>,
@@ -106,6 +111,7 @@ impl<IO> Gate<IO> {
             ended: false,
             late: Alarm::default(),
             stalled: Alarm::default(),
+            left: None,
             hints: BytesMut::new(),
             linger: None,
         };
@@ -119,6 +125,11 @@ impl<IO> Gate<IO> {
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle(Arc::clone(&self.shared))
+    }
+
+    /// The bytes that were read already began to come then.
+    pub fn begun(&mut self, at: Instant) {
+        self.late.begin_at(at);
     }
 
     /// The connection itself.
@@ -136,6 +147,7 @@ impl<IO> Gate<IO> {
     /// Frames the bytes: how many of them pass, and what becomes of the others.
     fn frame(&mut self, bytes: &[u8]) -> (usize, Rest) {
         let (mut at, mut heads, mut undecided) = (0, 0, false);
+        let mut http10 = None;
         let rest = loop {
             if self.upgrade && self.framer.is_between() {
                 self.mode = Mode::Undecided;
@@ -150,6 +162,7 @@ impl<IO> Gate<IO> {
                     heads += 1;
                     self.upgrade = head.upgrade;
                     undecided = head.upgrade;
+                    http10 = Some(head.http10);
                     self.late.clear();
                 }
                 Step::Body(taken) => at += taken,
@@ -160,7 +173,7 @@ impl<IO> Gate<IO> {
         };
         let between = self.mode == Mode::Framing && self.framer.is_between();
         let at_rest = between && !matches!(rest, Rest::Hold | Rest::Refuse(_));
-        self.shared.passed(heads, undecided, at_rest);
+        self.shared.passed(heads, undecided, http10, at_rest);
         (at, rest)
     }
 

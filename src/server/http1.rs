@@ -54,6 +54,9 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     let keep_alive = settings.settings.network.keep_alive;
     drop(settings);
     let mut gate = Gate::new(accepted.stream, limits, &accepted.early);
+    if let Some(begun) = accepted.begun {
+        gate.begun(begun);
+    }
     let facts = Arc::new(Facts::new(accepted.listening, accepted.client));
     let session = Session {
         server: Arc::clone(server),

@@ -5,7 +5,9 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use http::{Request, Response};
@@ -35,15 +37,20 @@ const SEND_BUFFER: usize = 128 * 1024;
 /// ours, and the exchange refuses.
 const HEAD_SLACK: u32 = 64 * 1024;
 
+/// A client that was told to leave, has nothing under way and is silent is given so long.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Serves a connection until either side has had enough.
 pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     let snapshot = server.shared.snapshot.load_full();
     let head = u32::try_from(snapshot.settings.defaults.limits.request_head).unwrap_or(u32::MAX);
     let keep_alive = snapshot.settings.network.keep_alive;
     let facts = Arc::new(Facts::new(accepted.listening, accepted.client));
+    let heard = Arc::new(AtomicBool::new(false));
     let io = TokioIo::new(Early {
         bytes: accepted.early,
         inner: accepted.stream,
+        heard: Arc::clone(&heard),
     });
     let service = {
         let (server, facts) = (Arc::clone(server), Arc::clone(&facts));
@@ -70,30 +77,32 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     drop(snapshot);
     let mut draining = server.draining.clone();
     let mut drained = pin!(draining.wait_for(|draining| *draining));
-    let mut idle = pin!(sleep(keep_alive));
+    let mut alarm = pin!(sleep(keep_alive));
     let mut told = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(result) = connection.as_mut().poll(cx) {
             return Poll::Ready(result);
         }
         let mut leave = !told && drained.as_mut().poll(cx).is_ready();
-        while idle.as_mut().poll(cx).is_ready() {
-            let quiet_until = facts
-                .quiet_since()
-                .map(|since| Instant::from_std(since) + keep_alive);
+        while !leave && alarm.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
-            match quiet_until {
-                Some(until) if until <= now => leave = true,
-                _ => {}
+            let quiet = facts.quiet_since().map(Instant::from_std);
+            if told {
+                // Who lives has answered the PING of a graceful end, however slowly it reads.
+                if quiet.is_some() && !heard.load(Ordering::Relaxed) {
+                    return Poll::Ready(Ok(()));
+                }
+                alarm.as_mut().reset(now + FAREWELL);
+                continue;
             }
-            idle.as_mut().reset(
-                quiet_until
-                    .filter(|until| *until > now)
-                    .unwrap_or(now + keep_alive),
-            );
+            let until = quiet.unwrap_or(now) + keep_alive;
+            leave = until <= now;
+            alarm.as_mut().reset(until);
         }
-        if leave && !told {
+        if leave {
             told = true;
+            heard.store(false, Ordering::Relaxed);
+            alarm.as_mut().reset(Instant::now() + FAREWELL);
             connection.as_mut().graceful_shutdown();
             cx.waker().wake_by_ref();
         }
@@ -105,10 +114,11 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     }
 }
 
-/// A stream whose first bytes were read already.
+/// A stream whose first bytes were read already, and that notes when more come.
 struct Early {
     bytes: Bytes,
     inner: Stream,
+    heard: Arc<AtomicBool>,
 }
 
 impl AsyncRead for Early {
@@ -118,7 +128,12 @@ impl AsyncRead for Early {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
-            return Pin::new(&mut self.inner).poll_read(cx, buffer);
+            let before = buffer.filled().len();
+            let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
+            if buffer.filled().len() > before {
+                self.heard.store(true, Ordering::Relaxed);
+            }
+            return polled;
         }
         let size = self.bytes.len().min(buffer.remaining());
         buffer.put_slice(&self.bytes[..size]);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::sync::watch;
@@ -25,7 +26,11 @@ pub struct Port {
     pub listening: ArcSwap<Listening>,
     /// Absent: cleartext. Swapped by a reload.
     pub tls: ArcSwapOption<ServerConfig>,
-    bound: Bind,
+    /// Taken out when the port closes: connections outlive it, and the kernel must not go on
+    /// queueing clients for as long as one of them lives.
+    bound: Mutex<Option<Bind>>,
+    /// As people write it; the kernel's choice where the port was 0.
+    name: String,
     closing: watch::Sender<bool>,
 }
 
@@ -63,7 +68,8 @@ impl Port {
         Ok(Arc::new(Self {
             listening: ArcSwap::new(listening),
             tls: ArcSwapOption::from(tls),
-            bound,
+            name: bound.name()?,
+            bound: Mutex::new(Some(bound)),
             closing: watch::Sender::new(false),
         }))
     }
@@ -86,8 +92,9 @@ impl Port {
         self.listening.store(prepared.listening);
     }
 
-    /// Accepts no more.
+    /// Accepts no more; the address is free once every thread has seen it.
     pub fn close(&self) {
+        self.bound.lock().take();
         self.closing.send_replace(true);
     }
 
@@ -95,38 +102,41 @@ impl Port {
         self.closing.subscribe()
     }
 
-    /// The address as people write it; the kernel's choice where the port was 0.
+    /// The address as people write it.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.tls.load().is_some() {
-            "https"
-        } else {
-            "http"
+        let scheme = match (&self.listening.load().address, self.tls.load().is_some()) {
+            (Address::Unix(_), _) => "",
+            (Address::Tcp(_), true) => "https://",
+            (Address::Tcp(_), false) => "http://",
         };
-        match &self.bound {
-            Bind::Tcp(listener) => listener.local_addr().map_or_else(
-                |error| error.to_string(),
-                |address| format!("{scheme}://{address}"),
-            ),
-            Bind::Unix(listener) => listener
-                .local_addr()
-                .ok()
-                .and_then(|address| {
-                    address
-                        .as_pathname()
-                        .map(|path| format!("unix:{}", path.display()))
-                })
-                .unwrap_or_else(|| "unix:?".to_owned()),
-        }
+        format!("{scheme}{}", self.name)
     }
 
-    /// For one network thread, within its runtime.
-    pub(super) fn acceptor(&self) -> io::Result<Acceptor> {
-        Ok(match &self.bound {
-            Bind::Tcp(listener) => {
+    /// For one network thread, within its runtime. None: the port has closed.
+    pub(super) fn acceptor(&self) -> io::Result<Option<Acceptor>> {
+        let bound = self.bound.lock();
+        bound.as_ref().map(Bind::acceptor).transpose()
+    }
+}
+
+impl Bind {
+    fn name(&self) -> io::Result<String> {
+        Ok(match self {
+            Self::Tcp(listener) => listener.local_addr()?.to_string(),
+            Self::Unix(listener) => match listener.local_addr()?.as_pathname() {
+                Some(path) => format!("unix:{}", path.display()),
+                None => "unix:?".to_owned(),
+            },
+        })
+    }
+
+    fn acceptor(&self) -> io::Result<Acceptor> {
+        Ok(match self {
+            Self::Tcp(listener) => {
                 Acceptor::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?)
             }
-            Bind::Unix(listener) => {
+            Self::Unix(listener) => {
                 Acceptor::Unix(tokio::net::UnixListener::from_std(listener.try_clone()?)?)
             }
         })

@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::gate::Peer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
@@ -30,6 +31,16 @@ impl Stream {
             }
             Self::Unix(_) => {}
             Self::Tls(stream) => stream.get_ref().0.reset_on_close(),
+        }
+    }
+}
+
+impl Peer for Stream {
+    fn failure(&self) -> Option<io::Error> {
+        match self {
+            Self::Tcp(stream) => stream.take_error().unwrap_or_else(Some),
+            Self::Unix(stream) => stream.take_error().unwrap_or_else(Some),
+            Self::Tls(stream) => stream.get_ref().0.failure(),
         }
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::connection;
 use super::port::{Acceptor, Port};
+use crate::config::settings::Network;
 use crate::proxy::Shared;
 
 /// A pause after the process ran out of file descriptors or memory: spinning would not help.
@@ -23,6 +24,18 @@ pub struct Server {
     places: Arc<Semaphore>,
     most: u32,
     pub(super) draining: watch::Receiver<bool>,
+}
+
+impl Server {
+    pub(super) fn network(&self) -> Network {
+        self.shared.snapshot.load().settings.network.clone()
+    }
+
+    /// From a head's first byte to its last; zero is endless.
+    pub(super) fn head_timeout(&self) -> Duration {
+        let snapshot = self.shared.snapshot.load();
+        snapshot.settings.defaults.timeouts.request_head
+    }
 }
 
 /// The running threads.
@@ -88,9 +101,11 @@ impl Threads {
 async fn run(server: Arc<Server>, mut ordered: mpsc::UnboundedReceiver<Arc<Port>>) {
     while let Some(port) = ordered.recv().await {
         match port.acceptor() {
-            Ok(acceptor) => {
+            Ok(Some(acceptor)) => {
                 tokio::spawn(accept(Arc::clone(&server), port, acceptor));
             }
+            // It was closed before this thread came to it.
+            Ok(None) => {}
             Err(error) => {
                 tracing::error!(%error, address = port.url(), "this thread cannot listen");
             }
@@ -119,9 +134,10 @@ async fn accept(server: Arc<Server>, port: Arc<Port>, acceptor: Acceptor) {
                 };
                 let Ok(place) = place else { return };
                 let (server, port) = (Arc::clone(&server), Arc::clone(&port));
+                let open = server.shared.metrics.connection();
                 tokio::spawn(async move {
                     connection::serve(&server, &port, stream, client).await;
-                    drop(place);
+                    drop((open, place));
                 });
             }
             Err(error) if is_of_one_connection(&error) => {}

@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 
 use super::families::{ByCoding, ByLane, ByReason, ByState, Families};
 use super::handles::{PoolMetrics, ServerMetrics};
-use super::route::RouteMetrics;
+use super::route::{InFlight, RouteMetrics};
 use super::servers::Servers;
 use crate::codec::Coding;
 
@@ -109,10 +109,10 @@ impl Metrics {
         self.0.families.websocket_context_bytes.clone()
     }
 
-    /// Open connections of clients.
+    /// A connection of a client opens.
     #[must_use]
-    pub fn connections(&self) -> Gauge {
-        self.0.families.connections.clone()
+    pub fn connection(&self) -> InFlight {
+        InFlight::begin(&self.0.families.connections)
     }
 
     /// Connections and heads refused before a route was known, by what was wrong; callers keep the

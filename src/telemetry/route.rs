@@ -49,9 +49,16 @@ struct Answer {
     reason: &'static str,
 }
 
-/// A request whose answer has not ended; dropping it ends it.
+/// What has begun and not ended, a request or a connection; dropping it ends it.
 #[derive(Debug)]
 pub struct InFlight(Gauge);
+
+impl InFlight {
+    pub(super) fn begin(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
 
 impl RouteMetrics {
     pub(super) fn new(name: &str, families: Arc<Families>) -> Self {
@@ -78,8 +85,7 @@ impl RouteMetrics {
     /// A request begins.
     #[must_use]
     pub fn begin(&self) -> InFlight {
-        self.in_flight.inc();
-        InFlight(self.in_flight.clone())
+        InFlight::begin(&self.in_flight)
     }
 
     /// An answer ended. `coding` is absent when it was plain; `duration` counts from the request's

@@ -109,12 +109,11 @@ impl Connector {
                         .map_err(ConnectError::Socket)?;
                     return Ok(stream);
                 }
-                Ok(Err(error)) => failure = Some(error),
-                Err(elapsed) => failure = Some(elapsed.into()),
+                Ok(Err(error)) => failure = Some(ConnectError::Socket(error)),
+                Err(_) => failure = Some(ConnectError::Late),
             }
         }
-        let failure = failure.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
-        Err(ConnectError::Socket(failure))
+        Err(failure.unwrap_or(ConnectError::Late))
     }
 }
 

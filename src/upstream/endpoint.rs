@@ -10,7 +10,7 @@ use http::uri::{Authority, Scheme};
 use super::balance::Candidate;
 use super::client::{Client, Link};
 use super::connect::{Connector, Ends, Target};
-use super::error::{BuildError, SendError, TlsError};
+use super::error::{BuildError, ConnectError, SendError, TlsError};
 use super::gate::{Gate, Place};
 use super::resolve::Resolver;
 use super::tls::{self, Tls};
@@ -60,12 +60,12 @@ impl Endpoint {
         };
         match tokio::time::timeout(self.connector.timeout, opening).await {
             Ok(Ok(link)) => Ok(link),
+            Ok(Err(ConnectError::Late)) | Err(_) => Err(SendError::ConnectTimeout {
+                server: Arc::clone(&self.label),
+            }),
             Ok(Err(source)) => Err(SendError::Connect {
                 server: Arc::clone(&self.label),
                 source,
-            }),
-            Err(_) => Err(SendError::ConnectTimeout {
-                server: Arc::clone(&self.label),
             }),
         }
     }

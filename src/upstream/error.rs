@@ -108,6 +108,9 @@ pub enum ConnectError {
     /// The socket.
     #[error("the connection failed")]
     Socket(#[source] io::Error),
+    /// No address accepted while there was time.
+    #[error("nothing accepts")]
+    Late,
     /// The TLS handshake.
     #[error("the TLS handshake failed")]
     Tls(#[source] io::Error),

@@ -57,7 +57,7 @@ pub use origin_h2::{H2Call, H2Origin};
 pub use proxy::{Proxy, thinwire};
 pub use python::Uvicorn;
 pub use reply::{Broken, Reply};
-pub use setup::{App, Demo, PATIENT, Setup};
+pub use setup::{App, Demo, Nowhere, PATIENT, Setup};
 pub use signal::Signal;
 
 /// How long anything may take before it counts as hanging. Ten times what a busy machine needs.

@@ -1,6 +1,7 @@
 //! A configuration for one test: one app behind one route, and what the test changes about it.
 
 use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use super::{H2Origin, Origin, Proxy, Uvicorn};
 
@@ -47,6 +48,26 @@ impl App for H2Origin {
 impl App for Uvicorn {
     fn server(&self) -> String {
         self.server()
+    }
+}
+
+/// An address at which nobody listens, and that nobody else can have in the meantime.
+pub struct Nowhere(socket2::Socket);
+
+impl Nowhere {
+    pub fn reserve() -> Self {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+            .expect("a socket");
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        socket.bind(&any.into()).expect("a free port");
+        Self(socket)
+    }
+}
+
+impl App for Nowhere {
+    fn server(&self) -> String {
+        let address = self.0.local_addr().expect("a bound socket");
+        format!("http://{}", address.as_socket().expect("an IP address"))
     }
 }
 

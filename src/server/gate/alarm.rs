@@ -26,6 +26,11 @@ impl Alarm {
         *self.since.get_or_insert_with(Instant::now)
     }
 
+    /// Began to count then.
+    pub(super) fn begin_at(&mut self, at: Instant) {
+        self.since = Some(at);
+    }
+
     /// Gives the timer's memory back.
     pub(super) fn rest(&mut self) {
         *self = Self::default();

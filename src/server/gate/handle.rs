@@ -8,6 +8,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use parking_lot::Mutex;
 
+use super::write::CONTINUE;
 use crate::frame::http1::Refusal;
 
 /// The service's end of a gate. It stays valid over all requests of the connection.
@@ -199,6 +200,8 @@ struct State {
     answering: bool,
     /// About the head that passed last.
     upgrade: Upgrade,
+    /// It says HTTP/1.0.
+    http10: bool,
     hints: BytesMut,
     /// Stands for the head that passed last.
     refused: Option<Box<Refused>>,
@@ -223,6 +226,7 @@ impl Default for State {
             flushed: true,
             answering: false,
             upgrade: Upgrade::Declined,
+            http10: false,
             hints: BytesMut::new(),
             refused: None,
             waker: None,
@@ -266,12 +270,28 @@ impl Shared {
     }
 
     /// So many heads pass; whether the last one leaves open what protocol follows.
-    pub(super) fn passed(&self, heads: u64, undecided: bool, at_rest: bool) {
+    pub(super) fn passed(&self, heads: u64, undecided: bool, http10: Option<bool>, at_rest: bool) {
         let mut state = self.state.lock();
         state.passed += heads;
+        state.http10 = http10.unwrap_or(state.http10);
         state.at_rest = at_rest;
         if undecided {
             state.upgrade = Upgrade::Undecided;
+        }
+    }
+
+    /// A request waits for its answer, or for the end of that.
+    pub(super) fn owes(&self) -> bool {
+        let state = self.state.lock();
+        state.live > 0 || state.begun < state.passed
+    }
+
+    /// Has the client sent something that it may discard, if nothing of an answer was.
+    pub(super) fn probe(&self) {
+        let mut state = self.state.lock();
+        let waits = state.begun == state.passed && state.live > 0 && !state.answering;
+        if waits && state.flushed && !state.http10 {
+            state.hints.extend_from_slice(CONTINUE);
         }
     }
 

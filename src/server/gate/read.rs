@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::handle::Upgrade;
-use super::{Gate, Mode};
+use super::{Gate, Mode, Peer};
 use crate::frame::http1::{Refusal, Unreadable};
 
 /// Read at once from a connection that was idle.
@@ -67,8 +67,7 @@ impl<IO: AsyncRead + Unpin> Gate<IO> {
         }
         let fresh = &buf.filled()[before..];
         if fresh.is_empty() {
-            // Within a head, too: there is nobody left to tell.
-            return Poll::Ready(Ok(true));
+            return Poll::Ready(Ok(false));
         }
         let mut clean = 0;
         if self.backlog.is_empty() {
@@ -124,7 +123,7 @@ impl<IO: AsyncRead + Unpin> Gate<IO> {
     }
 }
 
-impl<IO: AsyncRead + Unpin> AsyncRead for Gate<IO> {
+impl<IO: AsyncRead + Peer + Unpin> AsyncRead for Gate<IO> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -136,6 +135,11 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Gate<IO> {
                 Mode::Framing if gate.unframed => {
                     gate.frame_backlog();
                     false
+                }
+                // Within a head, too: there is nobody left to tell.
+                Mode::Framing if gate.ended => {
+                    ready!(gate.poll_left(cx))?;
+                    true
                 }
                 Mode::Framing => ready!(gate.poll_framed(cx, buf))?,
                 Mode::Undecided => ready!(gate.poll_undecided(cx, buf))?,

@@ -147,6 +147,12 @@ macro_rules! connection {
 // Below the macro, which it uses.
 mod handle;
 
+impl Peer for DuplexStream {
+    fn failure(&self) -> Option<io::Error> {
+        None
+    }
+}
+
 struct Scene {
     client: DuplexStream,
     app: Arc<App>,
@@ -289,7 +295,7 @@ async fn a_late_head_is_refused_and_an_idle_connection_is_not_late() {
     scene.send(get("/b")).await;
     scene.until("/b").await;
 
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     scene.send("GET /slow HT").await;
     scene.settle().await;
     tokio::time::sleep(Duration::from_secs(9)).await;
@@ -376,7 +382,7 @@ async fn bytes_that_were_read_before_come_first() {
 async fn a_client_that_takes_nothing_is_given_up() {
     let (mut client, socket) = duplex(16);
     let mut gate = Gate::new(socket, LIMITS, b"");
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     let reader = tokio::spawn(async move {
         // Slow, but not stalled: every wait is its own.
         for _ in 0..3 {
@@ -400,7 +406,7 @@ async fn what_a_refused_client_still_sends_is_read_for_a_moment() {
     scene.send(vec![b'a'; 100_000]).await;
     assert_eq!(statuses(&scene.rest().await), ["400"]);
     assert_eq!(scene.app.refusals(), [Refusal::NoHost]);
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     scene.server.await.unwrap().unwrap();
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
 }

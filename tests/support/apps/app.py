@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
 
 def records(size):
@@ -117,7 +117,15 @@ async def fails(request):
     return StreamingResponse(body(), media_type="application/json")
 
 
+async def echo(websocket):
+    """Every text message back, until the client closes."""
+    await websocket.accept()
+    async for text in websocket.iter_text():
+        await websocket.send_text(text)
+
+
 ROUTES = [
+    WebSocketRoute("/echo", echo),
     Route("/ping", ping),
     Route("/report", report),
     Route("/of/{size:int}", of_size),
