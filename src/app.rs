@@ -1,5 +1,7 @@
 //! Assembles: settings into a running proxy, reloads, and the way out.
 
+mod notify;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +22,7 @@ use crate::demo;
 use crate::protocol::cached::{Copies, Densifier};
 use crate::protocol::http::Tools;
 use crate::proxy::{Shared, Snapshot};
-use crate::server::{Port, Threads};
+use crate::server::{Inherited, Port, Threads};
 use crate::telemetry::{self, Metrics, Sink};
 use crate::work::Pool;
 
@@ -78,6 +80,7 @@ struct App {
     shared: Arc<Shared>,
     threads: Threads,
     ports: HashMap<Address, Arc<Port>>,
+    inherited: Inherited,
     demo: Option<SocketAddr>,
     admin: AdminHandle,
     readiness: Readiness,
@@ -107,9 +110,10 @@ impl App {
         let readiness = Readiness::default();
         let shared = Arc::new(Shared::new(snapshot, tools, sink, metrics));
         let running = shared.snapshot.load_full();
+        let inherited = Inherited::from_env();
         let mut ports = Vec::new();
         for listen in &running.settings.listen {
-            let port = Port::open(listen).map_err(|source| StartError::Listen {
+            let port = Port::open(listen, &inherited).map_err(|source| StartError::Listen {
                 address: listen.address.to_string(),
                 source,
             })?;
@@ -127,6 +131,7 @@ impl App {
             tracing::info!("listening on {}", port.url());
         }
         tracing::info!("admin on http://{}", admin.address());
+        warn_of_unused(&inherited, &running.settings);
         readiness.ready();
         if demo.is_some() {
             invite(&ports);
@@ -142,6 +147,7 @@ impl App {
             shared,
             threads,
             ports,
+            inherited,
             demo,
             admin,
             readiness,
@@ -160,6 +166,8 @@ impl App {
             let mut interrupt = signal(SignalKind::interrupt())?;
             let mut look = tokio::time::interval(LOOK);
             let mut content = fingerprint(&self.path, &self.shared.snapshot.load().settings);
+            // Not before signals are heard.
+            notify::tell(notify::State::Ready);
             loop {
                 tokio::select! {
                     _ = hangup.recv() => {
@@ -224,7 +232,7 @@ impl App {
                 updates.push((Arc::clone(port), Port::prepare(listen).map_err(fault)?));
                 Arc::clone(port)
             } else {
-                let port = Port::open(listen).map_err(fault)?;
+                let port = Port::open(listen, &self.inherited).map_err(fault)?;
                 opened.push(Arc::clone(&port));
                 port
             };
@@ -254,6 +262,7 @@ impl App {
     async fn drain(&self) {
         let patience = self.shared.snapshot.load().settings.drain;
         self.readiness.draining();
+        notify::tell(notify::State::Stopping);
         tracing::info!(?patience, "draining");
         for port in self.ports.values() {
             port.close();
@@ -350,6 +359,19 @@ fn fingerprint(path: &Path, settings: &Settings) -> Vec<Option<Vec<u8>>> {
         }
     }
     files.iter().map(|file| std::fs::read(file).ok()).collect()
+}
+
+/// Names the sockets that a service manager opened for nothing: their clients would wait for ever.
+fn warn_of_unused(inherited: &Inherited, settings: &Settings) {
+    for address in inherited.addresses() {
+        if !settings
+            .listen
+            .iter()
+            .any(|listen| listen.address == *address)
+        {
+            tracing::warn!("{address} was handed over, and `listen` does not name it");
+        }
+    }
 }
 
 /// Says what a reload cannot change.
