@@ -215,7 +215,14 @@ fn a_drain_fits_into_the_grace_period() {
             };
             let config = config_of(&of, pod, &objects);
             let drain = config.lines().find_map(|line| line.strip_prefix("drain: "));
-            let drain: u64 = drain.unwrap().trim_end_matches('s').parse().unwrap();
+            let drain: u64 = drain
+                .unwrap()
+                .split_whitespace()
+                .next()
+                .unwrap()
+                .trim_end_matches('s')
+                .parse()
+                .unwrap();
             let pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
                 .as_u64()
                 .unwrap_or(0);
