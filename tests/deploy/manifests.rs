@@ -122,7 +122,7 @@ fn every_selector_finds_its_pods_and_every_port_is_there() {
                 "Service" => {
                     let template = find(&spec["selector"]);
                     for port in array(&spec["ports"]) {
-                        has_port(&of, template, &port["targetPort"]);
+                        has_port(of, template, &port["targetPort"]);
                     }
                 }
                 "Deployment" | "StatefulSet" => {
@@ -138,20 +138,20 @@ fn every_selector_finds_its_pods_and_every_port_is_there() {
                     let template = find(&spec["podSelector"]["matchLabels"]);
                     for rule in array(&spec["ingress"]) {
                         for port in array(&rule["ports"]) {
-                            has_port(&of, template, &port["port"]);
+                            has_port(of, template, &port["port"]);
                         }
                     }
                 }
                 "HorizontalPodAutoscaler" => {
                     let target = &spec["scaleTargetRef"];
-                    named(&of, &objects, &target["kind"], &target["name"]);
+                    named(of, &objects, &target["kind"], &target["name"]);
                 }
                 "HTTPRoute" | "GRPCRoute" => {
                     for backend in array(&spec["rules"])
                         .iter()
                         .flat_map(|rule| array(&rule["backendRefs"]))
                     {
-                        let service = named(&of, &objects, &json!("Service"), &backend["name"]);
+                        let service = named(of, &objects, &json!("Service"), &backend["name"]);
                         let ports = array(&service["spec"]["ports"]);
                         assert!(
                             ports.iter().any(|port| port["port"] == backend["port"]),
@@ -163,7 +163,7 @@ fn every_selector_finds_its_pods_and_every_port_is_there() {
             }
         }
         for (name, template) in &pods {
-            mounts(&of, name, template, &objects);
+            mounts(of, name, template, &objects);
         }
     }
 }
@@ -213,7 +213,7 @@ fn a_drain_fits_into_the_grace_period() {
             else {
                 continue;
             };
-            let config = config_of(&of, pod, &objects);
+            let config = config_of(of, pod, &objects);
             let drain = config.lines().find_map(|line| line.strip_prefix("drain: "));
             let drain: u64 = drain
                 .unwrap()
