@@ -61,7 +61,7 @@ pub use setup::{App, Demo, Nowhere, PATIENT, Setup};
 pub use signal::Signal;
 
 /// How long anything may take before it counts as hanging. Ten times what a busy machine needs.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Field lines, as they are written.
 pub type Fields<'a> = &'a [(&'a str, &'a str)];

@@ -208,6 +208,11 @@ impl Proxy {
         &mut self.process
     }
 
+    /// The names of its threads.
+    pub fn threads(&self) -> Vec<String> {
+        self.process.threads()
+    }
+
     pub fn memory_kib(&self) -> u64 {
         self.process.memory_kib()
     }
