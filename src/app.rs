@@ -1,5 +1,6 @@
 //! Assembles: settings into a running proxy, reloads, and the way out.
 
+mod memory;
 mod notify;
 
 use std::collections::HashMap;
@@ -25,10 +26,6 @@ use crate::proxy::{Shared, Snapshot};
 use crate::server::{Inherited, Port, Threads};
 use crate::telemetry::{self, Metrics, Sink};
 use crate::work::Pool;
-
-/// What all answers together may hold while they are gathered, for each thread of the pool: with
-/// the default `whole.bytes`, sixteen answers that wait for it.
-const HELD_PER_THREAD: u64 = 32 * 1024 * 1024;
 
 /// How often the configuration is compared with its file.
 const LOOK: Duration = Duration::from_secs(2);
@@ -98,7 +95,7 @@ impl App {
         let pool = &settings.pool;
         let tools = Tools {
             pool: Pool::start(pool.threads, pool.nice, pool.max_wait, metrics.pool())?,
-            budget: Budget::new(HELD_PER_THREAD * pool.threads as u64),
+            budget: Budget::new(memory::held(pool.threads)),
             inline: usize::try_from(pool.inline).unwrap_or(usize::MAX),
             max_wait: pool.max_wait,
             copies: copies(settings.cache.memory, &metrics)?,
