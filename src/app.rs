@@ -1,5 +1,8 @@
 //! Assembles: settings into a running proxy, reloads, and the way out.
 
+mod memory;
+mod notify;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -21,14 +24,10 @@ use crate::protocol::cached::{Copies, Densifier};
 use crate::protocol::http::Tools;
 use crate::protocol::websocket;
 use crate::proxy::{Shared, Snapshot};
-use crate::server::{Port, Threads};
+use crate::server::{Inherited, Port, Threads};
 use crate::shared::{self, Tier};
 use crate::telemetry::{self, Metrics, Sink};
 use crate::work::Pool;
-
-/// What all answers together may hold while they are gathered, for each thread of the pool: with
-/// the default `whole.bytes`, sixteen answers that wait for it.
-const HELD_PER_THREAD: u64 = 32 * 1024 * 1024;
 
 /// How often the configuration is compared with its file.
 const LOOK: Duration = Duration::from_secs(2);
@@ -83,6 +82,7 @@ struct App {
     shared: Arc<Shared>,
     threads: Threads,
     ports: HashMap<Address, Arc<Port>>,
+    inherited: Inherited,
     demo: Option<SocketAddr>,
     admin: AdminHandle,
     readiness: Readiness,
@@ -110,7 +110,7 @@ impl App {
         let tools = Tools {
             websockets: websocket::House::new(pool.clone(), inline, settled.max_wait, memory),
             pool,
-            budget: Budget::new(HELD_PER_THREAD * settled.threads as u64),
+            budget: Budget::new(memory::held(settled.threads)),
             inline,
             max_wait: settled.max_wait,
             copies: copies(&settings.cache, &metrics)?,
@@ -122,9 +122,10 @@ impl App {
         let readiness = Readiness::default();
         let shared = Arc::new(Shared::new(snapshot, tools, sink, metrics));
         let running = shared.snapshot.load_full();
+        let inherited = Inherited::from_env();
         let mut ports = Vec::new();
         for listen in &running.settings.listen {
-            let port = Port::open(listen).map_err(|source| StartError::Listen {
+            let port = Port::open(listen, &inherited).map_err(|source| StartError::Listen {
                 address: listen.address.to_string(),
                 source,
             })?;
@@ -142,6 +143,7 @@ impl App {
             tracing::info!("listening on {}", port.url());
         }
         tracing::info!("admin on http://{}", admin.address());
+        warn_of_unused(&inherited, &running.settings);
         readiness.ready();
         if demo.is_some() {
             invite(&ports);
@@ -157,6 +159,7 @@ impl App {
             shared,
             threads,
             ports,
+            inherited,
             demo,
             admin,
             readiness,
@@ -175,6 +178,8 @@ impl App {
             let mut interrupt = signal(SignalKind::interrupt())?;
             let mut look = tokio::time::interval(LOOK);
             let mut content = fingerprint(&self.path, &self.shared.snapshot.load().settings);
+            // Not before signals are heard.
+            notify::tell(notify::State::Ready);
             loop {
                 tokio::select! {
                     _ = hangup.recv() => {
@@ -239,7 +244,7 @@ impl App {
                 updates.push((Arc::clone(port), Port::prepare(listen).map_err(fault)?));
                 Arc::clone(port)
             } else {
-                let port = Port::open(listen).map_err(fault)?;
+                let port = Port::open(listen, &self.inherited).map_err(fault)?;
                 opened.push(Arc::clone(&port));
                 port
             };
@@ -271,6 +276,7 @@ impl App {
     async fn drain(&self) {
         let patience = self.shared.snapshot.load().settings.drain;
         self.readiness.draining();
+        notify::tell(notify::State::Stopping);
         tracing::info!(?patience, "draining");
         for port in self.ports.values() {
             port.close();
@@ -376,6 +382,19 @@ fn fingerprint(path: &Path, settings: &Settings) -> Vec<Option<Vec<u8>>> {
         }
     }
     files.iter().map(|file| std::fs::read(file).ok()).collect()
+}
+
+/// Names the sockets that a service manager opened for nothing: their clients would wait for ever.
+fn warn_of_unused(inherited: &Inherited, settings: &Settings) {
+    for address in inherited.addresses() {
+        if !settings
+            .listen
+            .iter()
+            .any(|listen| listen.address == *address)
+        {
+            tracing::warn!("{address} was handed over, and `listen` does not name it");
+        }
+    }
 }
 
 /// Says what a reload cannot change.

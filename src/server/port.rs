@@ -12,6 +12,7 @@ use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::sync::watch;
 
+use super::inherited::Inherited;
 use super::stream::Stream;
 use super::tls;
 use crate::config::settings::{Address, Listen};
@@ -41,7 +42,7 @@ pub struct Prepared {
 }
 
 /// A socket that listens.
-enum Bind {
+pub(super) enum Bind {
     /// TCP.
     Tcp(std::net::TcpListener),
     /// A unix socket.
@@ -55,15 +56,16 @@ pub(super) enum Acceptor {
 }
 
 impl Port {
-    /// Binds the address of `listen`.
+    /// Binds the address of `listen`, or takes the socket that was handed over for it.
     ///
     /// # Errors
     /// The address cannot be bound, or its certificates cannot be used.
-    pub fn open(listen: &Listen) -> io::Result<Arc<Self>> {
+    pub fn open(listen: &Listen, inherited: &Inherited) -> io::Result<Arc<Self>> {
         let Prepared { listening, tls } = Self::prepare(listen)?;
-        let bound = match &listen.address {
-            Address::Tcp(address) => Bind::Tcp(bind_tcp(*address)?),
-            Address::Unix(path) => Bind::Unix(bind_unix(path)?),
+        let bound = match (inherited.socket(&listen.address), &listen.address) {
+            (Some(socket), _) => socket?,
+            (None, Address::Tcp(address)) => Bind::Tcp(bind_tcp(*address)?),
+            (None, Address::Unix(path)) => Bind::Unix(bind_unix(path)?),
         };
         Ok(Arc::new(Self {
             listening: ArcSwap::new(listening),
@@ -139,6 +141,16 @@ impl Bind {
             Self::Unix(listener) => {
                 Acceptor::Unix(tokio::net::UnixListener::from_std(listener.try_clone()?)?)
             }
+        })
+    }
+}
+
+impl Bind {
+    /// The same socket once more.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
+            Self::Unix(listener) => Self::Unix(listener.try_clone()?),
         })
     }
 }

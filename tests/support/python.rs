@@ -12,9 +12,6 @@ use rustix::fs::FlockOperation;
 use super::process::Process;
 use super::proxy::{after, socket};
 
-/// Packages and their versions, all of them.
-const REQUIREMENTS: &str = include_str!("requirements.txt");
-
 /// A busy machine takes seconds to import everything.
 const START: Duration = Duration::from_secs(60);
 
@@ -65,37 +62,55 @@ impl Uvicorn {
     }
 }
 
-/// The venv's interpreter, which has what `requirements.txt` names.
+/// The interpreter of the venv that has what `requirements.txt` names.
 pub fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
-    PYTHON.get_or_init(|| venv().unwrap_or_else(|sentence| panic!("{sentence}")))
+    PYTHON.get_or_init(|| {
+        venv("tests/support/requirements.txt").unwrap_or_else(|sentence| panic!("{sentence}"))
+    })
 }
 
-fn venv() -> Result<PathBuf, String> {
+/// The interpreter of a venv that has what this file names; made once, below target/.
+pub fn venv(requirements: &str) -> Result<PathBuf, String> {
+    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join(requirements);
+    let folder = made_once("python", &[&requirements], |folder| {
+        let home = folder.join("venv");
+        make(&home, &home.join("bin/python"), &requirements)
+    })?;
+    Ok(folder.join("venv/bin/python"))
+}
+
+/// A folder that `make` fills, made again when one of these files is another; processes wait for each other.
+pub fn made_once(
+    name: &str,
+    of: &[&Path],
+    make: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<PathBuf, String> {
     let mut crc = flate2::Crc::new();
-    crc.update(REQUIREMENTS.as_bytes());
-    // A sibling of target/tmp, so that it lasts; other requirements make another one.
+    for file in of {
+        let content = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        crc.update(&content);
+    }
+    // A sibling of target/tmp, so that it lasts.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
         .expect("a target folder");
-    let folder = target.join(format!("python-{:08x}", crc.sum()));
+    let folder = target.join(format!("{name}-{:08x}", crc.sum()));
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::create_dir_all(&folder).map_err(failed)?;
     let lock = File::create(folder.join("lock")).map_err(failed)?;
     // Given back when the file is closed, however this process ends.
     rustix::fs::flock(&lock, FlockOperation::LockExclusive)
         .map_err(|error| failed(error.into()))?;
-    let (ready, home) = (folder.join("ready"), folder.join("venv"));
-    let python = home.join("bin/python");
+    let ready = folder.join("ready");
     if !ready.exists() {
-        make(&home, &python)?;
+        make(&folder)?;
         fs::write(&ready, "").map_err(failed)?;
     }
-    Ok(python)
+    Ok(folder)
 }
 
-fn make(home: &Path, python: &Path) -> Result<(), String> {
-    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/requirements.txt");
+fn make(home: &Path, python: &Path, requirements: &Path) -> Result<(), String> {
     let mut create = Command::new("python3");
     let made = run(create.args(["-m", "venv", "--clear"]).arg(home));
     made.map_err(|said| {
@@ -111,10 +126,11 @@ fn make(home: &Path, python: &Path) -> Result<(), String> {
         "--no-input",
     ]);
     let installed = run(install.arg("--requirement").arg(requirements));
-    installed.map_err(|said| format!("pip cannot install tests/support/requirements.txt: {said}"))
+    installed.map_err(|said| format!("pip cannot install {}: {said}", requirements.display()))
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
+/// Runs a command to its end; what it said where it failed.
+pub fn run(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
