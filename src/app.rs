@@ -56,6 +56,10 @@ pub enum StartError {
     /// The second tier of the cache cannot be set up.
     #[error("the shared cache cannot be set up")]
     Shared(#[from] shared::StartError),
+    /// Traces and metrics cannot be exported as the environment says.
+    #[cfg(feature = "otel")]
+    #[error("no export to a collector")]
+    Export(#[from] telemetry::otlp::ExportError),
     /// Logging cannot be set up.
     #[error("logging cannot be set up")]
     Log(#[from] telemetry::LogError),
@@ -86,12 +90,16 @@ struct App {
     demo: Option<SocketAddr>,
     admin: AdminHandle,
     readiness: Readiness,
+    #[cfg(feature = "otel")]
+    exporter: Option<telemetry::otlp::Exporter>,
 }
 
 impl App {
     fn start(settings: Settings, path: &Path) -> Result<Self, StartError> {
         let metrics = Metrics::new();
         let sink = Sink::install(&settings.log, &metrics)?;
+        #[cfg(feature = "otel")]
+        let exporter = telemetry::otlp::start(&metrics, &sink)?;
         let demo = if wants_demo(&settings) {
             Some(demo::start()?)
         } else {
@@ -163,6 +171,8 @@ impl App {
             demo,
             admin,
             readiness,
+            #[cfg(feature = "otel")]
+            exporter,
         })
     }
 
@@ -198,7 +208,12 @@ impl App {
                 }
             }
             tokio::select! {
-                () = self.drain() => {}
+                () = self.drain() => {
+                    #[cfg(feature = "otel")]
+                    if let Some(exporter) = self.exporter.take() {
+                        exporter.finish();
+                    }
+                }
                 _ = terminate.recv() => tracing::warn!("told twice: exiting at once"),
                 _ = interrupt.recv() => tracing::warn!("told twice: exiting at once"),
             }
@@ -411,7 +426,8 @@ fn warn_of_restarts(before: &Settings, now: &Settings) {
         ("cache.memory", before.cache.memory != now.cache.memory),
         ("cache.shared", before.cache.shared != now.cache.shared),
         ("pool", before.pool != now.pool),
-        ("admin", before.admin != now.admin),
+        ("admin.address", before.admin.address != now.admin.address),
+        ("admin.token", before.admin.token != now.admin.token),
     ];
     for (key, changed) in fixed {
         if changed {

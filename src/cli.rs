@@ -5,6 +5,7 @@
 //! what a person reads about a problem to standard error.
 
 mod health;
+mod measure;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub fn main() -> ExitCode {
         Command::Serve(file) => serve(&file.config),
         Command::Check(file) => check(&file.config),
         Command::Health(file) => health(&file.config),
+        Command::Measure(measure) => measure.run(),
         Command::Schema => print(&format!("{:#}", config::schema())),
     }
 }
@@ -59,6 +61,8 @@ enum Command {
     Check(File),
     /// Ask the admin address whether the proxy is ready, then exit 0 or 1
     Health(File),
+    /// Measure each coding and level on one's own data, and say which policy fits
+    Measure(measure::Measure),
     /// Print the JSON schema of the configuration, for editors
     Schema,
 }

@@ -14,19 +14,18 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
+use memchr::memmem;
+use serde_json::json;
 
-use super::{AdminState, purge};
+use super::history::History;
+use super::{AdminState, dashboard, purge};
 use crate::telemetry::CONTENT_TYPE;
-
-const INDEX: &str = "Thinwire\n\n\
-    /live     200 while the process works\n\
-    /ready    200, or 503 while starting and draining\n\
-    /metrics  Prometheus text\n\
-    /config   the effective configuration\n\
-    /cache/purge  POST {\"url\": ...}, {\"prefix\": ...} or {\"tag\": ...}\n";
 
 /// Where copies are purged.
 pub(super) const PURGE: &str = "/cache/purge";
+
+/// What the dashboard polls.
+const DATA: &str = "/dashboard.json";
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -34,6 +33,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 pub(super) struct Desk {
     state: AdminState,
     loopback: bool,
+    history: History,
 }
 
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -42,13 +42,20 @@ impl Desk {
     /// `address` is the one that is listened on.
     pub(super) fn new(state: AdminState, address: SocketAddr) -> Self {
         let loopback = address.ip().to_canonical().is_loopback();
-        Self { state, loopback }
+        Self {
+            state,
+            loopback,
+            history: History::new(),
+        }
     }
 
     /// The answer to a request; a HEAD's body is left out by the server.
     pub(super) fn answer(&self, head: &Parts) -> Answer {
         let path = head.uri.path();
-        if !matches!(path, "/" | "/live" | "/ready" | "/metrics" | "/config") {
+        if !matches!(
+            path,
+            "/" | "/live" | "/ready" | "/metrics" | "/config" | DATA
+        ) {
             return text(StatusCode::NOT_FOUND, "not found\n");
         }
         if !matches!(head.method, Method::GET | Method::HEAD) {
@@ -59,8 +66,17 @@ impl Desk {
             "/live" => text(StatusCode::OK, "live\n"),
             "/ready" => self.ready(),
             "/metrics" => answer(StatusCode::OK, CONTENT_TYPE, (self.state.metrics)()),
-            _ => self.check(head).unwrap_or_else(|| self.private(path)),
+            _ => match self.check(head) {
+                Some(refused) if path == "/" => locked(refused, &head.headers),
+                Some(refused) => refused,
+                None => self.private(head),
+            },
         }
+    }
+
+    /// Remembers the metrics as they are now.
+    pub(super) fn sample(&self) {
+        self.history.take(&(self.state.metrics)());
     }
 
     /// The refusal of a purge by its head, before its body is read.
@@ -105,12 +121,34 @@ impl Desk {
         answer(status, TEXT, format!("{word}\n"))
     }
 
-    fn private(&self, path: &str) -> Answer {
-        if path == "/" {
-            return text(StatusCode::OK, INDEX);
+    fn private(&self, head: &Parts) -> Answer {
+        match head.uri.path() {
+            "/" => page(StatusCode::OK),
+            DATA => answer(StatusCode::OK, "application/json", self.data(head)),
+            _ => {
+                let json = format!("{:#}\n", (self.state.config)());
+                answer(StatusCode::OK, "application/json", json)
+            }
         }
-        let json = format!("{:#}\n", (self.state.config)());
-        answer(StatusCode::OK, "application/json", json)
+    }
+
+    /// What the dashboard shows; `?after=N` leaves out what it knows.
+    fn data(&self, head: &Parts) -> String {
+        let query = head.uri.query().unwrap_or_default();
+        let after = query
+            .split('&')
+            .find_map(|part| part.strip_prefix("after="))
+            .and_then(|number| number.parse().ok());
+        let config = (self.state.config)();
+        let about = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "state": self.state.readiness.word(),
+            "process": std::process::id(),
+            "pool_threads": config["pool"]["threads"],
+            "cache_memory": config["cache"]["memory"],
+            "websocket_memory": config["websocket"]["memory"],
+        });
+        format!("{{\"about\":{about},{}}}\n", self.history.members(after))
     }
 
     /// The refusal, where this request may not see what is private.
@@ -163,6 +201,28 @@ fn names_this_machine(head: &Parts) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         bare.parse::<IpAddr>().is_ok() || bare.eq_ignore_ascii_case("localhost")
     })
+}
+
+/// A browser that has no token gets the page, which asks for it.
+fn locked(refused: Answer, asked: &HeaderMap) -> Answer {
+    let accepted = asked.get(header::ACCEPT).map(HeaderValue::as_bytes);
+    let takes_html = accepted.is_some_and(|types| memmem::find(types, b"text/html").is_some());
+    if !takes_html || refused.status() != StatusCode::UNAUTHORIZED {
+        return refused;
+    }
+    let mut page = page(StatusCode::UNAUTHORIZED);
+    if let Some(scheme) = refused.headers().get(header::WWW_AUTHENTICATE) {
+        page.headers_mut()
+            .insert(header::WWW_AUTHENTICATE, scheme.clone());
+    }
+    page
+}
+
+fn page(status: StatusCode) -> Answer {
+    let locked = status == StatusCode::UNAUTHORIZED;
+    let mut page = answer(status, "text/html; charset=utf-8", dashboard::page(locked));
+    dashboard::fields(page.headers_mut());
+    page
 }
 
 fn text(status: StatusCode, words: &'static str) -> Answer {

@@ -13,9 +13,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::answer::{Answer, Desk, PURGE};
+use super::history::STEP;
 use super::purge;
 
 /// At once; more wait to be accepted.
@@ -47,6 +48,14 @@ pub(super) async fn serve(
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS as usize));
     let ended = stopped.clone();
+    let remember = async {
+        let mut tick = interval(STEP);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            desk.sample();
+        }
+    };
     let accept = async {
         // The semaphore is never closed.
         while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
@@ -67,6 +76,7 @@ pub(super) async fn serve(
     };
     tokio::select! {
         () = accept => {}
+        () = remember => {}
         () = until(&mut stopped) => {}
     }
     drop(listener);

@@ -1,5 +1,5 @@
 //! The operator's address: whether the process lives and takes requests, its metrics, its
-//! configuration.
+//! configuration, and the dashboard.
 //!
 //! It has a thread of its own, so that it answers while the network threads are busy. What it
 //! holds is bounded: connections, heads, a purge's body, how long each may take. It
@@ -7,6 +7,8 @@
 
 mod answer;
 mod connection;
+mod dashboard;
+mod history;
 mod purge;
 mod readiness;
 
@@ -33,7 +35,7 @@ pub type Purged = Pin<Box<dyn Future<Output = usize> + Send>>;
 pub struct AdminState {
     /// Where it listens; port 0 lets the kernel choose.
     pub address: SocketAddr,
-    /// What `/config` and `/` want as a Bearer token. Empty: none, and they answer on loopback
+    /// What `/config`, the purge and the dashboard want as a Bearer token. Empty: none, and they answer on loopback
     /// addresses only.
     pub token: String,
     /// What `/ready` says.

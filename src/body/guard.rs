@@ -48,6 +48,10 @@ impl Guarded {
         guarded
     }
 
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,

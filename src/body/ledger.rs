@@ -12,6 +12,7 @@ use http::{Method, StatusCode, Uri};
 use super::Wire;
 use crate::codec::Coding;
 use crate::head::grpc::Dialect;
+use crate::telemetry::trace::TraceContext;
 use crate::telemetry::{CacheResult, InFlight, Kind, Record, RouteMetrics, Sink, WebSocketRecord};
 
 /// Who ended an exchange before its time.
@@ -59,6 +60,8 @@ pub struct Ledger {
     pub status: StatusCode,
     /// As answered; absent: identity.
     pub coding: Option<Coding>,
+    /// The level of the encoder that ran for it, in the engine's own scale.
+    pub level: Option<u8>,
     /// Why `coding` is what it is.
     pub reason: &'static str,
     /// The cache's part in it.
@@ -69,8 +72,8 @@ pub struct Ledger {
     pub server_took: Option<Duration>,
     /// What went wrong, if something did.
     pub error: Option<Box<str>>,
-    /// W3C trace id, hexadecimal.
-    pub trace: Option<[u8; 32]>,
+    /// Its place in a trace.
+    pub trace: Option<TraceContext>,
     /// What passed on a WebSocket.
     pub websocket: Option<Box<WebSocketRecord>>,
     before: u64,
@@ -107,6 +110,7 @@ impl Ledger {
             dialect: None,
             status: StatusCode::OK,
             coding: None,
+            level: None,
             reason: "status",
             cache: None,
             server: None,
@@ -162,6 +166,12 @@ impl Ledger {
         self.waited += waited;
     }
 
+    /// Time in the pool's queue so far.
+    #[must_use]
+    pub fn pool_waited(&self) -> Duration {
+        self.waited
+    }
+
     /// What an encoder took in, gave out and cost.
     pub fn coded(&self, plain: usize, coded: usize, cpu: Duration) {
         if let Some(coding) = self.coding {
@@ -191,6 +201,7 @@ impl Drop for Ledger {
         let took = self.started.elapsed();
         self.metrics
             .response(self.status.as_u16(), self.coding, self.reason, took);
+        self.metrics.body(self.before, self.after);
         if let Some(result) = self.cache {
             self.metrics.cache(result);
         }
@@ -199,6 +210,7 @@ impl Drop for Ledger {
             State::Running => Some(EndedBy::Client.word()),
             State::Broken(by) => Some(by.word()),
         };
+        let trace_id = self.trace.map(|trace| trace.trace_id());
         self.sink.access(&Record {
             route: self.metrics.name(),
             client: self.client,
@@ -220,10 +232,10 @@ impl Drop for Ledger {
             pool_waited: self.waited,
             duration: took,
             ended_by,
-            trace_id: self
-                .trace
+            trace_id: trace_id
                 .as_ref()
                 .and_then(|id| std::str::from_utf8(id).ok()),
+            trace: self.trace,
             error: self.error.as_deref(),
             websocket: self.websocket.as_deref(),
         });

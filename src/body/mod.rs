@@ -84,6 +84,17 @@ pub struct Plain {
     pub trailers: Option<HeaderMap>,
 }
 
+impl Body {
+    /// The record that travels in it, as far as it is written.
+    #[must_use]
+    pub fn ledger(&self) -> Option<&Ledger> {
+        match self {
+            Self::Guarded(guarded) => Some(guarded.ledger()),
+            _ => None,
+        }
+    }
+}
+
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = BoxError;

@@ -291,6 +291,7 @@ impl Job<'_> {
         let size = gathered.size;
         let estimate = cost::whole_estimate(recipe, size);
         ledger.encoding(recipe.coding);
+        ledger.level = Some(recipe.effort);
         let (output, cpu) = if self.is_inline(recipe, size) {
             let clock = CpuClock::start();
             (
@@ -352,6 +353,7 @@ impl Job<'_> {
             pool: self.tools.pool.clone(),
         };
         ledger.encoding(recipe.coding);
+        ledger.level = Some(settings.recipe.effort);
         let incoming = (!gathered.complete).then_some(incoming);
         let keeping = self.keeping.take().filter(|_| gathered.trailers.is_none());
         let reuse = self.reuse.as_ref().filter(|_| gathered.complete);

@@ -21,6 +21,7 @@ use tokio::time::Sleep;
 
 use super::copies::{self, Unsafe};
 use super::error;
+use super::explain;
 use super::facts::Facts;
 use super::intake;
 use super::outgoing::{self, Asked, Outgoing};
@@ -37,6 +38,21 @@ use crate::upstream::{Answer, Call, SendError};
 
 /// Answers one request.
 pub async fn exchange(
+    shared: &Arc<Shared>,
+    facts: &Arc<Facts>,
+    mut request: Request<Incoming>,
+    wire: Option<Box<dyn Wire>>,
+) -> Response<Body> {
+    let explaining = explain::is_wanted(shared, facts.client, request.headers_mut());
+    let mut response = answer(shared, facts, request, wire).await;
+    if explaining {
+        explain::explain(&mut response);
+    }
+    response
+}
+
+/// The answer, and its record in it.
+async fn answer(
     shared: &Arc<Shared>,
     facts: &Arc<Facts>,
     request: Request<Incoming>,

@@ -3,6 +3,7 @@
 mod copies;
 mod error;
 mod exchange;
+mod explain;
 mod facts;
 mod informational;
 mod intake;

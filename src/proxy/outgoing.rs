@@ -91,7 +91,7 @@ impl Outgoing {
             take_trailers(&mut head.headers, over_http1);
         }
         let trace = TraceContext::join(&head.headers);
-        ledger.trace = Some(trace.trace_id());
+        ledger.trace = Some(trace);
         trace.pass_on(&mut head.headers);
         edit(&mut head.headers, &policy.request_headers);
         let repeatable = head.method.is_idempotent() && upgrade.is_none();

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::print;
+use super::trace::TraceContext;
 use crate::codec::Coding;
 
 /// What is known of an exchange when it ends.
@@ -48,6 +49,8 @@ pub struct Record<'a> {
     pub ended_by: Option<&'a str>,
     /// W3C trace id, 32 hexadecimal digits.
     pub trace_id: Option<&'a str>,
+    /// Its place in that trace.
+    pub trace: Option<TraceContext>,
     /// What went wrong, if something did.
     pub error: Option<&'a str>,
     /// Of a WebSocket.
@@ -281,6 +284,7 @@ mod tests {
             duration: Duration::from_micros(3_114),
             ended_by: None,
             trace_id: Some("0af7651916cd43dd8448eb211c80319c"),
+            trace: None,
             error: None,
             websocket: None,
         }

@@ -6,11 +6,12 @@
 //! left to what happens before there is a log: faults in the configuration, and a start that fails.
 
 use std::cell::Cell;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use tracing_subscriber::filter::{EnvFilter, ParseError};
@@ -50,8 +51,20 @@ struct Inner {
     queue: Queue,
     json: AtomicBool,
     access: AtomicBool,
+    /// Sees every record, also where no line is written.
+    watcher: OnceLock<Watcher>,
     /// Of the process's log; absent in a sink that has only access lines.
     level: Option<reload::Handle<EnvFilter, Registry>>,
+}
+
+type Watch = dyn Fn(&Record<'_>) + Send + Sync;
+
+struct Watcher(Box<Watch>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
 }
 
 impl Sink {
@@ -90,6 +103,7 @@ impl Sink {
             queue: Queue::start(out, metrics.log_lines_dropped())?,
             json: AtomicBool::new(log.format == LogFormat::Json),
             access: AtomicBool::new(log.access),
+            watcher: OnceLock::new(),
             level,
         })))
     }
@@ -108,8 +122,18 @@ impl Sink {
         }
     }
 
+    /// From now on `watch` sees the record of each exchange that ends; the first one to watch does.
+    /// It is called on the threads that serve: it may not wait.
+    pub fn watch(&self, watch: impl Fn(&Record<'_>) + Send + Sync + 'static) {
+        // A second one is dropped.
+        let _ = self.0.watcher.set(Watcher(Box::new(watch)));
+    }
+
     /// Writes the line of an exchange that ends now.
     pub fn access(&self, record: &Record<'_>) {
+        if let Some(Watcher(watch)) = self.0.watcher.get() {
+            watch(record);
+        }
         if !self.0.access.load(Ordering::Relaxed) {
             return;
         }

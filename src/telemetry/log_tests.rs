@@ -74,6 +74,7 @@ fn record() -> Record<'static> {
         duration: Duration::from_millis(1),
         ended_by: None,
         trace_id: None,
+        trace: None,
         error: None,
         websocket: None,
     }

@@ -11,9 +11,12 @@ mod families;
 pub mod handles;
 mod log;
 mod metrics;
+#[cfg(feature = "otel")]
+pub mod otlp;
 mod print;
 mod queue;
 mod route;
+pub mod sample;
 mod servers;
 mod shared;
 mod stamp;

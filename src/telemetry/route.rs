@@ -27,6 +27,8 @@ pub struct RouteMetrics {
     families: Arc<Families>,
     seconds: Histogram,
     in_flight: Gauge,
+    before: Counter,
+    after: Counter,
     responses: ArcSwap<Vec<(Answer, Counter)>>,
     codecs: [OnceLock<CodecCounters>; Kind::COUNT * CODINGS],
     cache: [OnceLock<Counter>; CacheResult::COUNT],
@@ -72,6 +74,8 @@ impl RouteMetrics {
             name: name.to_owned(),
             seconds: families.response_seconds.get_or_create_owned(&labels),
             in_flight: families.in_flight.get_or_create_owned(&labels),
+            before: families.bytes_before.get_or_create_owned(&labels),
+            after: families.bytes_after.get_or_create_owned(&labels),
             responses: ArcSwap::default(),
             codecs: Default::default(),
             cache: Default::default(),
@@ -113,6 +117,12 @@ impl RouteMetrics {
             Ok(at) => rows[at].1.inc(),
             Err(_) => self.new_row(answer).inc(),
         };
+    }
+
+    /// What an answer's body weighed when it came, and when it went.
+    pub fn body(&self, before: u64, after: u64) {
+        self.before.inc_by(before);
+        self.after.inc_by(after);
     }
 
     /// An encoder begins to work: once for an answer that is coded whole or in slices, once for a

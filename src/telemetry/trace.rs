@@ -1,6 +1,6 @@
 //! W3C Trace Context: a trace that a client began is joined, otherwise one begins here.
 //!
-//! The proxy stands in the trace with a span id of its own but reports no spans. A trace that
+//! The proxy stands in the trace with a span id of its own; `otlp` reports its span. A trace that
 //! begins here is marked as sampled: applications commonly record exactly what their parent marks,
 //! and a proxy put in front of one must not switch its tracing off.
 
@@ -19,8 +19,9 @@ pub struct TraceContext {
     trace: [u8; 32],
     /// Ours: what the app sees as its parent.
     span: [u8; 16],
+    /// The client's span, where its trace was joined.
+    parent: Option<[u8; 16]>,
     flags: u8,
-    joined: bool,
 }
 
 impl TraceContext {
@@ -30,17 +31,17 @@ impl TraceContext {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let only = values.next().filter(|_| values.next().is_none());
         match only.and_then(|value| parse(value.as_bytes())) {
-            Some((trace, flags)) => Self {
+            Some((trace, parent, flags)) => Self {
                 trace,
                 span: random(),
+                parent: Some(parent),
                 flags,
-                joined: true,
             },
             None => Self {
                 trace: random(),
                 span: random(),
+                parent: None,
                 flags: SAMPLED,
-                joined: false,
             },
         }
     }
@@ -48,7 +49,7 @@ impl TraceContext {
     /// Puts it into the request for the app. What other systems noted of a trace (`tracestate`)
     /// goes where that trace is not joined.
     pub fn pass_on(&self, headers: &mut HeaderMap) {
-        if !self.joined {
+        if self.parent.is_none() {
             headers.remove(TRACESTATE);
         }
         headers.insert(TRACEPARENT, self.header_value());
@@ -58,6 +59,24 @@ impl TraceContext {
     #[must_use]
     pub const fn trace_id(&self) -> [u8; 32] {
         self.trace
+    }
+
+    /// 16 hexadecimal digits: our own span.
+    #[must_use]
+    pub const fn span_id(&self) -> [u8; 16] {
+        self.span
+    }
+
+    /// The client's span; absent where the trace began here.
+    #[must_use]
+    pub const fn parent_id(&self) -> Option<[u8; 16]> {
+        self.parent
+    }
+
+    /// Whether its spans are recorded.
+    #[must_use]
+    pub const fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
     }
 
     /// The value of `traceparent` for the app.
@@ -71,8 +90,8 @@ impl TraceContext {
     }
 }
 
-/// The trace id, and the flags that are kept, of `version-trace-parent-flags`.
-fn parse(value: &[u8]) -> Option<([u8; 32], u8)> {
+/// Trace id, parent id, and the flags that are kept, of `version-trace-parent-flags`.
+fn parse(value: &[u8]) -> Option<([u8; 32], [u8; 16], u8)> {
     let (known, more) = value.split_at_checked(55)?;
     let version = byte(&known[0..2])?;
     // Later versions may append what we do not know; 255 is none.
@@ -87,7 +106,8 @@ fn parse(value: &[u8]) -> Option<([u8; 32], u8)> {
     }
     let trace: [u8; 32] = known[3..35].try_into().ok()?;
     let flags = byte(&known[53..55])?;
-    (is_id(&trace) && is_id(&known[36..52])).then_some((trace, flags & (SAMPLED | RANDOM)))
+    let parent: [u8; 16] = known[36..52].try_into().ok()?;
+    (is_id(&trace) && is_id(&parent)).then_some((trace, parent, flags & (SAMPLED | RANDOM)))
 }
 
 /// Lower case hexadecimal, not all zero.
@@ -164,6 +184,11 @@ mod tests {
             let mut headers = headers(&[&given]);
             let context = TraceContext::join(&headers);
             assert_eq!(&context.trace_id(), TRACE.as_bytes(), "{given}");
+            assert_eq!(
+                context.parent_id().as_ref().map(|id| &id[..]),
+                Some(PARENT.as_bytes())
+            );
+            assert_eq!(context.is_sampled(), flags != "00");
             let value = sent(&context);
             assert!(value.starts_with(&format!("00-{TRACE}-")), "{value}");
             assert!(value.ends_with(&format!("-{flags}")), "{value} of {given}");
@@ -219,7 +244,8 @@ mod tests {
         let again = TraceContext::join(&HeaderMap::new());
         assert_ne!(context, again);
         let value = sent(&context);
-        assert_eq!(parse(value.as_bytes()), Some((context.trace_id(), SAMPLED)));
+        let read = Some((context.trace_id(), context.span_id(), SAMPLED));
+        assert_eq!(parse(value.as_bytes()), read);
     }
 
     proptest! {

@@ -72,6 +72,16 @@ impl Proxy {
         Self::run(command(), file)
     }
 
+    /// With this configuration and these variables in its environment.
+    #[track_caller]
+    pub fn start_in(yaml: &str, variables: Fields<'_>) -> Self {
+        let file = folder("proxy").join("config.yaml");
+        std::fs::write(&file, yaml).unwrap();
+        let mut command = command();
+        command.envs(variables.iter().copied());
+        Self::run(command, &file).unwrap_or_else(|sentence| panic!("{sentence}\n\n{yaml}"))
+    }
+
     fn run(mut command: Command, file: &Path) -> Result<Self, String> {
         let yaml = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
         let process = Process::spawn("thinwire", command.arg("serve").arg("--config").arg(file))?;
