@@ -17,7 +17,7 @@ use http_body::Frame;
 use tokio::time::{Instant, Sleep};
 
 use super::{AppBody, BoxError, Ledger};
-use crate::codec::{self, CodecError, Encoder, Recipe, Step};
+use crate::codec::{CodecError, Encoder, Recipe, Step, cost};
 use crate::config::settings::Flush;
 use crate::head::transform;
 use crate::work::{CpuClock, Errand, Lane, Pool};
@@ -211,7 +211,7 @@ impl EncodeBody {
 
     /// Gathers until a slice is full, the app has ended, or it pauses with something unsent.
     fn supply(&mut self, cx: &mut Context<'_>) -> Poll<Result<Supply, BoxError>> {
-        let slice = codec::cost::slice_bytes(self.settings.recipe);
+        let slice = self.slice_bytes();
         loop {
             if self.gathered_size >= slice {
                 self.pausing = false;
@@ -282,7 +282,7 @@ impl EncodeBody {
 
     /// While a slice is away: at most one more is pulled.
     fn prefetch(&mut self, cx: &mut Context<'_>) -> Result<(), BoxError> {
-        let slice = codec::cost::slice_bytes(self.settings.recipe);
+        let slice = self.slice_bytes();
         while self.incoming.is_some() && self.gathered_size < slice && !self.push {
             match self.pull(cx) {
                 Poll::Ready(result) => result?,
@@ -310,21 +310,17 @@ impl EncodeBody {
         let State::Here(mut encoder) = std::mem::replace(&mut self.state, State::Done) else {
             return Ok(None);
         };
-        if size <= self.settings.inline && codec::cost::is_inline(recipe, size) {
+        if size <= self.settings.inline && cost::is_inline(recipe, size) {
             let clock = CpuClock::start();
             let output = run(&mut encoder, &input, step)?;
             ledger.coded(size, output.len(), clock.elapsed());
             self.back(encoder, &output, last);
             return Ok((!output.is_empty()).then_some(output));
         }
-        let lane = if self.served < SHORT_SLICES {
-            Lane::Short
-        } else {
-            Lane::Bulk
-        };
+        let lane = self.lane();
         self.served += 1;
-        let cost = codec::cost::stream_estimate(recipe, size);
-        let errand = self.settings.pool.run_more(lane, cost, move || {
+        let estimate = cost::stream_estimate(recipe, size);
+        let errand = self.settings.pool.run_more(lane, estimate, move || {
             let output = run(&mut encoder, &input, step);
             Slice {
                 encoder,
@@ -336,9 +332,27 @@ impl EncodeBody {
         Ok(None)
     }
 
+    /// Where the next slice waits.
+    fn lane(&self) -> Lane {
+        if self.served < SHORT_SLICES {
+            Lane::Short
+        } else {
+            Lane::Bulk
+        }
+    }
+
+    /// How much that is.
+    fn slice_bytes(&self) -> usize {
+        let slice = match self.lane() {
+            Lane::Short => cost::SLICE,
+            Lane::Bulk => cost::BULK_SLICE,
+        };
+        cost::slice_bytes(self.settings.recipe, slice)
+    }
+
     /// Cuts one slice off what was gathered.
     fn slice(&mut self) -> (Vec<Bytes>, usize) {
-        let most = codec::cost::slice_bytes(self.settings.recipe);
+        let most = self.slice_bytes();
         let (mut input, mut size) = (Vec::new(), 0);
         while size < most
             && let Some(mut chunk) = self.gathered.pop_front()

@@ -98,7 +98,7 @@ impl Work {
         match self {
             Self::Whole(recipe) => cost::whole_estimate(*recipe, size),
             Self::Slices(slices) => {
-                cost::stream_estimate(slices.recipe, cost::slice_bytes(slices.recipe))
+                cost::stream_estimate(slices.recipe, cost::slice_bytes(slices.recipe, cost::SLICE))
             }
             // What inflates more than eightfold is rare, and corrected by what it really takes.
             Self::Inflate(inflate) => {
@@ -157,7 +157,7 @@ impl Place {
 
 impl Slices {
     fn turn(mut self: Box<Self>, message: &[Bytes]) -> Turned {
-        let mut left = cost::slice_bytes(self.recipe);
+        let mut left = cost::slice_bytes(self.recipe, cost::SLICE);
         while left > 0 {
             let Some(rest) = self.at.rest(message) else {
                 let ended = self.encoder.encode(&[], Step::Finish, &mut self.output);

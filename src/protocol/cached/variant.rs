@@ -192,7 +192,7 @@ async fn slices(pool: &Pool, recipe: Recipe, body: Bytes) -> Option<(Bytes, Dura
     let mut encoder = Encoder::new(recipe).ok()?;
     let mut output = BytesMut::new();
     let mut cpu = Duration::ZERO;
-    let most = cost::slice_bytes(recipe).max(1);
+    let most = cost::slice_bytes(recipe, cost::BULK_SLICE).max(1);
     let mut rest = body;
     loop {
         let slice = rest.split_to(most.min(rest.len()));
