@@ -149,26 +149,28 @@ fn many_br_downloads_at_once_stay_within_their_memory_and_give_it_back() {
     };
     all((0..20).map(|_| download()).collect());
     let base = proxy.memory_kib();
-    let conns: Vec<_> = (0..MANY).map(|_| download()).collect();
-    // None of them is read, so the app's bytes pile up as far as they may.
-    let mut most = 0;
-    for _ in 0..20 {
-        most = most.max(proxy.memory_kib());
-        proxy.get("/", &[]).expect(200);
-    }
-    all(conns);
     // Buffers of both connections and what the budget lets them hold; an encoder a download, or all
     // of their bodies twice, would be more.
     let bound = MANY as u64 * 2 * 1024;
-    assert!(
-        most < base + bound,
-        "{base} KiB at first, {most} KiB with {MANY}"
-    );
-    // The allocator gives back what was freed as life goes on.
-    eventually("the memory to come back", || {
-        all(vec![download()]);
-        (proxy.memory_kib() < base + 64 * 1024).then_some(())
-    });
+    // What the allocators keep of one burst serves the next: a leak would be there twice.
+    for _ in 0..2 {
+        let conns: Vec<_> = (0..MANY).map(|_| download()).collect();
+        // None of them is read, so the app's bytes pile up as far as they may.
+        let mut most = 0;
+        for _ in 0..20 {
+            most = most.max(proxy.memory_kib());
+            proxy.get("/", &[]).expect(200);
+        }
+        all(conns);
+        assert!(
+            most < base + bound,
+            "{base} KiB at first, {most} KiB with {MANY}"
+        );
+        eventually("the memory to come back", || {
+            all(vec![download()]);
+            (proxy.memory_kib() < base + bound / 2).then_some(())
+        });
+    }
     proxy.until("thinwire_pool_jobs", &[], |jobs| jobs == 0.0);
 }
 
