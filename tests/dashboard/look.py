@@ -101,7 +101,7 @@ async def look(tab, url, folder, token, name, width, height, scheme):
     await tab.call("Emulation.setEmulatedMedia", features=[feature])
     await tab.call("Page.navigate", url=url)
     if token:
-        await tab.until("!document.querySelector('#door')?.hidden || " + FILLED, "the question for the token")
+        await tab.until("document.querySelector('#door')?.hidden === false || " + FILLED, "the question for the token")
         await tab.value(
             f"document.querySelector('#token').value = {json.dumps(token)};"
             "document.querySelector('#door button').click()"
@@ -155,7 +155,7 @@ def main():
     token = sys.argv[3] if len(sys.argv) > 3 else None
     folder.mkdir(parents=True, exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         profile = pathlib.Path(profile)
         browser = subprocess.Popen(
             [
