@@ -183,6 +183,7 @@ impl App {
             .build()?;
         runtime.block_on(async {
             tokio::spawn(densifier(&self.shared).run());
+            self.shared.snapshot.load().watch();
             let mut hangup = signal(SignalKind::hangup())?;
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
@@ -269,6 +270,7 @@ impl App {
         self.shared.sink.configure(&snapshot.settings.log);
         let websockets = &self.shared.tools.websockets;
         websockets.budget.limit(snapshot.settings.websocket_memory);
+        snapshot.watch();
         self.shared.snapshot.store(Arc::new(snapshot));
         for (port, prepared) in updates {
             port.update(prepared);

@@ -61,13 +61,20 @@ impl Snapshot {
                 .position(|upstream| upstream == wanted)?;
             before.upstreams.get(at).map(Arc::clone)
         };
+        let named = |name: &str| {
+            let mut before = before?.upstreams.iter();
+            before.find(|upstream| **upstream.name() == *name)
+        };
         let upstreams = settings
             .upstreams
             .iter()
-            .map(|wanted| match kept(wanted) {
-                Some(upstream) => Ok(upstream),
-                None => Upstream::new(wanted, demo, |server| metrics.server(&wanted.name, server))
-                    .map(Arc::new),
+            .map(|wanted| {
+                if let Some(upstream) = kept(wanted) {
+                    return Ok(upstream);
+                }
+                let known = named(&wanted.name).map(Arc::as_ref);
+                let metrics = |server: &str| metrics.server(&wanted.name, server);
+                Upstream::new(wanted, known, demo, metrics).map(Arc::new)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let routes = settings.routes.iter().map(|route| {
@@ -94,6 +101,13 @@ impl Snapshot {
             router,
             queries: queries.into(),
         })
+    }
+
+    /// Begins the checks of its upstreams, on the runtime that this is called on.
+    pub fn watch(&self) {
+        for upstream in &self.upstreams {
+            upstream.watch();
+        }
     }
 }
 

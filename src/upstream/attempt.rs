@@ -10,6 +10,7 @@ use super::connect::Ends;
 use super::endpoint::Endpoint;
 use super::gate::Place;
 use super::sending::{Again, Sending};
+use super::thrift::Thrift;
 use super::{Answer, Call, SendError, Upstream};
 use crate::body::Body;
 use crate::body::Lease;
@@ -91,6 +92,7 @@ impl Upstream {
             }
             Err(error) => {
                 outcome.is(Some(&endpoint.metrics.connect_failed));
+                self.failed(endpoint, &error);
                 exchange.since = None;
                 return Err(Setback::Unreached(error, exchange));
             }
@@ -118,6 +120,7 @@ impl Upstream {
         {
             Ok((response, stream)) => {
                 outcome.is(Some(&endpoint.metrics.answered));
+                self.answered(endpoint, response.status());
                 let lease = match stream {
                     None => lease,
                     stream => Lease::new(endpoint.load.clone(), stream),
@@ -129,8 +132,13 @@ impl Upstream {
                 })
             }
             Err(unanswered) => {
-                let next = after(unanswered, reused, kept, call, repeats);
+                let next = after(unanswered, reused, kept, call, repeats, &self.thrift);
                 outcome.after(&next);
+                if let Setback::Over(error) = &next
+                    && error.is_the_servers()
+                {
+                    self.failed(endpoint, error);
+                }
                 Err(next)
             }
         }
@@ -240,6 +248,7 @@ fn after(
     kept: Option<Kept>,
     call: Call,
     repeats: u32,
+    thrift: &Thrift,
 ) -> Setback {
     let Unanswered { error, unsent } = unanswered;
     let since = Some(Instant::now());
@@ -261,6 +270,7 @@ fn after(
     if let Some(Kept { head, again }) = kept
         && (refused || repeatable)
         && let Some(body) = again.into_body()
+        && thrift.spend()
     {
         // A connection that refuses one stream may take the next.
         let since = since.filter(|_| matches!(error, SendError::Closed(_)));

@@ -9,32 +9,53 @@ pub(super) struct Candidate {
     pub(super) usable: bool,
     /// Requests under way.
     pub(super) in_flight: usize,
+    /// Percent of its full load, 1 to 100: less while it comes back.
+    pub(super) share: u32,
+}
+
+impl Candidate {
+    /// What it would carry with one request more, as if it were at full share.
+    fn load(self) -> u64 {
+        (self.in_flight as u64 + 1) * 100 / u64::from(self.share.max(1))
+    }
 }
 
 /// The index of the server to ask, of `count`; `turn` grows by one a choice.
 ///
-/// Least requests: among equals they take turns, so that an idle upstream is not one server.
+/// Least requests: among equals they take turns, so that an idle upstream is not one server. By
+/// turns: one that is coming back is passed over in all but its share of the turns.
 pub(super) fn choose(
     balance: Balance,
     turn: usize,
     count: usize,
     candidate: impl Fn(usize) -> Candidate,
 ) -> Option<usize> {
-    let mut best: Option<(usize, usize)> = None;
+    let mut best: Option<(usize, u64)> = None;
     for step in 0..count {
         let index = (turn % count + step) % count;
-        let Candidate { usable, in_flight } = candidate(index);
-        if !usable {
+        let candidate = candidate(index);
+        if !candidate.usable {
             continue;
         }
-        if balance == Balance::RoundRobin {
-            return Some(index);
-        }
-        if best.is_none_or(|(_, fewest)| in_flight < fewest) {
-            best = Some((index, in_flight));
+        let load = match balance {
+            Balance::LeastRequests => candidate.load(),
+            Balance::RoundRobin if is_its_turn(turn / count, candidate.share) => {
+                return Some(index);
+            }
+            // Somebody has to take it, if nobody's turn it is.
+            Balance::RoundRobin => u64::MAX,
+        };
+        if best.is_none_or(|(_, least)| load < least) {
+            best = Some((index, load));
         }
     }
     best.map(|(index, _)| index)
+}
+
+/// So many rounds of a hundred, evenly spread.
+fn is_its_turn(round: usize, share: u32) -> bool {
+    let (round, share) = (round as u64 % 100, u64::from(share));
+    (round + 1) * share / 100 > round * share / 100
 }
 
 #[cfg(test)]
@@ -48,7 +69,36 @@ mod tests {
         choose(balance, turn, servers.len(), |index| Candidate {
             usable: servers[index] != NOT,
             in_flight: servers[index],
+            share: 100,
         })
+    }
+
+    #[test]
+    fn one_that_comes_back_gets_its_share() {
+        for (share, expected) in [(10, 10), (50, 50), (100, 100)] {
+            let at = |index: usize| Candidate {
+                usable: true,
+                in_flight: 9,
+                share: if index == 0 { share } else { 100 },
+            };
+            let turns =
+                (0..200).filter(|turn| choose(Balance::RoundRobin, *turn, 2, at) == Some(0));
+            assert_eq!(turns.count(), expected, "of 100 turns, at {share} %");
+        }
+        let least = |in_flight| {
+            choose(Balance::LeastRequests, 0, 2, |index| Candidate {
+                usable: true,
+                in_flight: if index == 0 { in_flight } else { 9 },
+                share: if index == 0 { 20 } else { 100 },
+            })
+        };
+        assert_eq!((least(0), least(2)), (Some(0), Some(1)));
+        let alone = |_| Candidate {
+            usable: true,
+            in_flight: 0,
+            share: 10,
+        };
+        assert!((0..20).all(|turn| choose(Balance::RoundRobin, turn, 1, alone).is_some()));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::uri::{Authority, Scheme};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::balance::Candidate;
 use super::client::{Client, Link};
@@ -13,6 +15,7 @@ use super::connect::{Connector, Ends, Target};
 use super::error::{BuildError, ConnectError, SendError, TlsError};
 use super::gate::{Gate, Place};
 use super::resolve::Resolver;
+use super::standing::{Offer, Standing};
 use super::tls::{self, Tls};
 use super::{http1, http2};
 use crate::body::Load;
@@ -25,18 +28,48 @@ pub(super) struct Endpoint {
     pub(super) metrics: ServerMetrics,
     pub(super) load: Load,
     pub(super) client: Client,
-    /// Cleared while it is left out.
-    available: AtomicBool,
-    connector: Connector,
+    pub(super) connector: Connector,
+    standing: Mutex<Standing>,
+    /// Its standing is that of a server that never failed: nobody has to look.
+    settled: AtomicBool,
     authority: Authority,
 }
 
 impl Endpoint {
     pub(super) fn candidate(&self) -> Candidate {
+        let offer = if self.is_settled() {
+            Offer::FULL
+        } else {
+            self.standing.lock().offer(Instant::now())
+        };
         Candidate {
-            usable: self.available.load(Ordering::Relaxed),
+            usable: offer.usable,
             in_flight: self.load.count(),
+            share: offer.share,
         }
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Changes its standing, and the gauge with it.
+    pub(super) fn judge<T>(&self, change: impl FnOnce(&mut Standing) -> T) -> T {
+        let mut standing = self.standing.lock();
+        let changed = change(&mut standing);
+        self.settled.store(standing.is_settled(), Ordering::Relaxed);
+        self.metrics.healthy.set(i64::from(standing.is_up()));
+        changed
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.is_settled() || self.standing.lock().is_up()
+    }
+
+    /// What is known of the same server under earlier settings.
+    pub(super) fn inherit(&self, before: &Self) {
+        let known = before.standing.lock().clone();
+        self.judge(|standing| *standing = known);
     }
 
     pub(super) fn scheme(&self) -> Scheme {
@@ -119,13 +152,14 @@ impl<'a> Builder<'a> {
             metrics,
             load: Load::default(),
             client: self.client(),
-            available: AtomicBool::new(true),
             connector: Connector {
                 target: self.target(server)?,
                 proxy_protocol: self.settings.proxy_protocol,
                 timeout: self.settings.connect_timeout,
             },
             authority: authority(server),
+            standing: Mutex::default(),
+            settled: AtomicBool::new(true),
         })
     }
 

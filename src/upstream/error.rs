@@ -70,6 +70,18 @@ impl SendError {
         }
     }
 
+    /// The server failed as a whole, as opposed to one stream, the client, or ourselves.
+    pub(super) fn is_the_servers(&self) -> bool {
+        match self {
+            Self::Connect { .. }
+            | Self::ConnectTimeout { .. }
+            | Self::HeadTimeout
+            | Self::Closed(_)
+            | Self::Malformed(_) => true,
+            Self::NoServer | Self::Saturated | Self::RequestBody(_) | Self::Reset(_) => false,
+        }
+    }
+
     /// The server says that it did not begin to process the request (RFC 9113 section 8.7).
     pub(super) fn is_unprocessed(&self) -> bool {
         match self {

@@ -17,25 +17,29 @@ mod connect;
 mod endpoint;
 mod error;
 mod gate;
+mod health;
 mod http1;
 mod http2;
 mod io;
 mod proxy_header;
 mod resolve;
 mod sending;
+mod standing;
 pub mod strict;
+mod thrift;
 mod tls;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
@@ -46,6 +50,9 @@ use attempt::{Exchange, Setback};
 use balance::Candidate;
 use endpoint::Endpoint;
 use gate::Gate;
+use health::Illness;
+use standing::Change;
+use thrift::Thrift;
 
 pub use crate::body::{Lease, Load};
 pub use error::{BuildError, ConnectError, SendError, TlsError};
@@ -60,6 +67,10 @@ pub struct Upstream {
     gate: Arc<Gate>,
     connect_timeout: Duration,
     retries: u32,
+    thrift: Thrift,
+    health: Option<settings::Health>,
+    eject: Option<settings::Eject>,
+    watched: AtomicBool,
 }
 
 /// How one request is to be sent.
@@ -89,12 +100,14 @@ pub struct Answer {
 
 impl Upstream {
     /// Reads certificates; connects to nothing. `demo` is where the demo application listens;
-    /// `metrics` gives the handles of the server with this label.
+    /// `metrics` gives the handles of the server with this label. What `before`, the same upstream
+    /// under earlier settings, knows of its servers is kept.
     ///
     /// # Errors
     /// Certificates that are unreadable or unusable; settings that contradict each other.
     pub fn new(
         settings: &settings::Upstream,
+        before: Option<&Self>,
         demo: Option<SocketAddr>,
         metrics: impl Fn(&str) -> ServerMetrics,
     ) -> Result<Self, BuildError> {
@@ -104,7 +117,16 @@ impl Upstream {
             .servers
             .iter()
             .map(|server| builder.endpoint(server, metrics(&server.to_string())))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Box<[Endpoint]>, _>>()?;
+        for endpoint in &endpoints {
+            let known = before.into_iter().flat_map(|before| &before.endpoints);
+            if let Some(known) = known
+                .into_iter()
+                .find(|known| known.label == endpoint.label)
+            {
+                endpoint.inherit(known);
+            }
+        }
         Ok(Self {
             name: settings.name.as_str().into(),
             endpoints,
@@ -114,7 +136,22 @@ impl Upstream {
             gate,
             connect_timeout: settings.connect_timeout,
             retries: settings.retries,
+            thrift: Thrift::new(),
+            health: settings.health.clone(),
+            eject: settings.eject.clone(),
+            watched: AtomicBool::new(false),
         })
+    }
+
+    /// Begins the active checks, on the runtime that this is called on; once is enough.
+    pub fn watch(self: &Arc<Self>) {
+        let Some(health) = &self.health else { return };
+        if self.watched.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for index in 0..self.endpoints.len() {
+            tokio::spawn(health::watch(Arc::downgrade(self), index, health.clone()));
+        }
     }
 
     /// Its name in the configuration.
@@ -148,6 +185,7 @@ impl Upstream {
     /// # Errors
     /// No response head came: [`SendError`] says why.
     pub async fn send(&self, request: Request<Body>, call: Call) -> Result<Answer, SendError> {
+        self.thrift.earn();
         let mut exchange = Box::new(Exchange::new(request, call, self.retries));
         let began = Instant::now();
         let mut tried = Vec::new();
@@ -177,14 +215,70 @@ impl Upstream {
         }
     }
 
+    /// Where all are left out, all are asked: no answer at all would be worse.
     fn choose(&self, tried: &[usize]) -> Option<usize> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        balance::choose(self.balance, turn, self.endpoints.len(), |index| {
-            let candidate = self.endpoints[index].candidate();
-            Candidate {
-                usable: candidate.usable && !tried.contains(&index),
-                ..candidate
+        let choose = |all: bool| {
+            balance::choose(self.balance, turn, self.endpoints.len(), |index| {
+                let candidate = self.endpoints[index].candidate();
+                Candidate {
+                    usable: (all || candidate.usable) && !tried.contains(&index),
+                    ..candidate
+                }
+            })
+        };
+        let index = choose(false).or_else(|| choose(true))?;
+        let endpoint = &self.endpoints[index];
+        if !endpoint.is_settled() {
+            endpoint.judge(|standing| standing.chosen(Instant::now()));
+        }
+        Some(index)
+    }
+
+    /// The server answered a request, with this status.
+    fn answered(&self, endpoint: &Endpoint, status: StatusCode) {
+        // What a gateway says of the application behind it, or an application of its own state.
+        // A 500 is about one request: a bug on one path must not take the others away.
+        if matches!(status.as_u16(), 502..=504) {
+            return self.failed(endpoint, &format_args!("it answers {status}"));
+        }
+        if !endpoint.is_settled() {
+            let change = endpoint.judge(|standing| standing.answered(Instant::now()));
+            self.tell(endpoint, change, &"");
+        }
+    }
+
+    /// The server failed a request.
+    fn failed(&self, endpoint: &Endpoint, cause: &dyn Display) {
+        let Some(eject) = &self.eject else { return };
+        let spare = self
+            .endpoints
+            .iter()
+            .any(|other| other.label != endpoint.label && other.is_up());
+        let change = endpoint.judge(|standing| standing.failed(Instant::now(), eject, spare));
+        self.tell(endpoint, change, cause);
+    }
+
+    /// A check of the server ended so.
+    fn checked(&self, endpoint: &Endpoint, health: &settings::Health, found: Result<(), Illness>) {
+        let now = Instant::now();
+        let change = endpoint.judge(|standing| standing.checked(now, found.is_ok(), health));
+        match found {
+            Ok(()) => self.tell(endpoint, change, &""),
+            Err(illness) => self.tell(endpoint, change, &illness),
+        }
+    }
+
+    fn tell(&self, endpoint: &Endpoint, change: Option<Change>, cause: &dyn Display) {
+        let (upstream, server) = (&self.name, &endpoint.label);
+        match change {
+            Some(Change::Out) => {
+                tracing::warn!(%upstream, %server, %cause, "the server gets no more requests");
             }
-        })
+            Some(Change::Back) => {
+                tracing::info!(%upstream, %server, "the server gets requests again");
+            }
+            None => {}
+        }
     }
 }

@@ -19,6 +19,7 @@ mod explain;
 mod forwarding;
 mod framing;
 mod grpc;
+mod health;
 mod integrity;
 mod interfaces;
 mod lengths;

@@ -59,7 +59,7 @@ impl App {
     fn new(settings: &settings::Upstream) -> Self {
         let metrics = Arc::new(Mutex::new(Vec::new()));
         let made = Arc::clone(&metrics);
-        let upstream = Upstream::new(settings, None, move |_| {
+        let upstream = Upstream::new(settings, None, None, move |_| {
             made.lock().push(ServerMetrics::default());
             made.lock().last().cloned().unwrap_or_default()
         });

@@ -229,7 +229,7 @@ fn unreadable_certificates_are_told_at_once() {
             tls,
             ..settings(vec![server.clone()])
         };
-        Upstream::new(&settings, None, |_| ServerMetrics::default())
+        Upstream::new(&settings, None, None, |_| ServerMetrics::default())
             .err()
             .unwrap()
     };
@@ -277,7 +277,7 @@ fn unreadable_certificates_are_told_at_once() {
 #[test]
 fn settings_that_contradict_each_other() {
     let of = |settings: &settings::Upstream| {
-        Upstream::new(settings, None, |_| ServerMetrics::default())
+        Upstream::new(settings, None, None, |_| ServerMetrics::default())
             .err()
             .unwrap()
     };
