@@ -21,7 +21,7 @@ const INLINE: Duration = Duration::from_micros(100);
 const LEAST_SLICE: usize = 4 << 10;
 
 /// What is held for one slice, however fast the level.
-const LARGEST_SLICE: usize = 256 << 10;
+const LARGEST_SLICE: usize = 128 << 10;
 
 /// libdeflate by level: tenths of a nanosecond a byte. A level that is not listed costs what the
 /// next one does, here as below.

@@ -9,13 +9,17 @@
 //! reach an app under the name of ours. Fields with an underscore whose folded name is one that
 //! we assert are removed, from trusted peers too.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 
 use http::header::{Entry, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
 
 /// The other end of a connection: made once, used for each of its requests.
 #[derive(Debug, Clone)]
@@ -26,6 +30,7 @@ pub struct Peer {
     /// `for=192.0.2.1;proto=https`.
     element: String,
     trusted: bool,
+    certificate: Option<HeaderValue>,
 }
 
 impl Peer {
@@ -44,12 +49,51 @@ impl Peer {
             proto: HeaderValue::from_static(proto),
             element: format!("for={node};proto={proto}"),
             trusted,
+            certificate: None,
         }
+    }
+
+    /// It showed this certificate (DER) in the handshake: `Client-Cert` says so to the app, as a byte
+    /// sequence of structured fields (RFC 9440 section 2.2, RFC 9651 section 3.3.5).
+    #[must_use]
+    pub fn with_certificate(mut self, certificate: Option<&[u8]>) -> Self {
+        self.certificate = certificate.and_then(|der| {
+            let mut value = HeaderValue::try_from(format!(":{}:", BASE64.encode(der))).ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        });
+        self
+    }
+
+    /// The client address that a trusted peer names: of the chain in X-Forwarded-For, or else in
+    /// Forwarded, the last that is not itself trusted. None: the peer is not trusted, or says nothing
+    /// legible.
+    pub fn origin(&self, headers: &HeaderMap, trusts: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+        if !self.trusted {
+            return None;
+        }
+        let x = nodes(headers, &X_FORWARDED_FOR);
+        let chain = if x.is_empty() {
+            nodes(headers, &FORWARDED)
+        } else {
+            x
+        };
+        let mut seen = None;
+        for address in chain.into_iter().rev().map_while(|address| address) {
+            seen = Some(address);
+            if !trusts(address) {
+                break;
+            }
+        }
+        seen
     }
 
     /// Removes what the peer may not say and says who it is; Host has to be there already.
     pub fn announce(&self, headers: &mut HeaderMap) {
         remove_forgeries(headers, self.trusted);
+        if let Some(certificate) = self.certificate.clone() {
+            headers.insert(CLIENT_CERT, certificate);
+        }
         let host = headers.get(HOST).filter(|host| !host.is_empty()).cloned();
         let element = self.element_for(host.as_ref());
         // A chain that a trusted peer keeps in one of the two fields is not begun anew in the
@@ -110,6 +154,34 @@ fn extend(headers: &mut HeaderMap, name: HeaderName, more: Option<HeaderValue>) 
             }
         }
     }
+}
+
+/// The addresses in a chain, oldest first; `None` where one is hidden or illegible.
+fn nodes(headers: &HeaderMap, name: &HeaderName) -> Vec<Option<IpAddr>> {
+    let lines = headers.get_all(name).iter();
+    let elements = lines.flat_map(|line| line.to_str().unwrap_or_default().split(','));
+    let node = |element: &str| {
+        if name != FORWARDED {
+            return address(element);
+        }
+        let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+        let (_, node) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
+        address(node)
+    };
+    elements
+        .filter(|element| !element.trim().is_empty())
+        .map(node)
+        .collect()
+}
+
+/// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `"[2001:db8::1]:80"`.
+fn address(node: &str) -> Option<IpAddr> {
+    let node = node.trim().trim_matches('"');
+    let plain = node.parse().ok();
+    let with_port = || node.parse().ok().map(|address: SocketAddr| address.ip());
+    let bracketed = || node.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    let address: Option<IpAddr> = plain.or_else(with_port).or_else(bracketed);
+    address.map(|address| address.to_canonical())
 }
 
 fn remove_forgeries(headers: &mut HeaderMap, trusted: bool) {
@@ -184,6 +256,62 @@ mod tests {
             .iter()
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
             .collect()
+    }
+
+    #[test]
+    fn a_chain_is_read_from_its_end_as_far_as_it_is_trusted() {
+        let trusts = |ip: IpAddr| ip.to_string().starts_with("10.");
+        let table: [(&'static str, &'static str, Option<&str>); 11] = [
+            ("x-forwarded-for", "192.0.2.1", Some("192.0.2.1")),
+            (
+                "x-forwarded-for",
+                "6.6.6.6, 192.0.2.1, 10.0.0.2",
+                Some("192.0.2.1"),
+            ),
+            ("x-forwarded-for", "10.0.0.3, 10.0.0.2", Some("10.0.0.3")),
+            (
+                "x-forwarded-for",
+                "6.6.6.6, unknown, 10.0.0.2",
+                Some("10.0.0.2"),
+            ),
+            ("x-forwarded-for", "192.0.2.1:5000", Some("192.0.2.1")),
+            ("x-forwarded-for", "::ffff:192.0.2.1", Some("192.0.2.1")),
+            ("x-forwarded-for", "rubbish", None),
+            (
+                "forwarded",
+                "for=192.0.2.1;proto=https, for=10.1.1.1",
+                Some("192.0.2.1"),
+            ),
+            (
+                "forwarded",
+                "proto=http;For=\"[2001:db8::7]:80\"",
+                Some("2001:db8::7"),
+            ),
+            ("forwarded", "for=_hidden", None),
+            ("x-real-ip", "192.0.2.1", None),
+        ];
+        for (name, value, expected) in table {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            let origin = |trusted| peer(CLIENT, false, trusted).origin(&headers, trusts);
+            let expected = expected.map(|address| address.parse().expect("an address"));
+            assert_eq!(origin(true), expected, "{name}: {value}");
+            assert_eq!(origin(false), None, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_told_and_cannot_be_forged() {
+        let forged = [("client-cert", ":AAAA:"), ("client-cert-chain", ":AAAA:")];
+        let told = |peer: &Peer| {
+            let fields = announced(peer, &forged).into_iter();
+            let fields = fields.filter(|(name, _)| name.starts_with("client-cert"));
+            fields.collect::<Vec<_>>()
+        };
+        let bare = peer(CLIENT, true, true);
+        assert_eq!(told(&bare), pairs(&[]));
+        let shown = bare.with_certificate(Some(b"\x30\x03abc"));
+        assert_eq!(told(&shown), pairs(&[("client-cert", ":MANhYmM=:")]));
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum Kind {
     Expectation,
     /// 426: a version of WebSocket that nobody speaks.
     WebSocketVersion,
+    /// 429: this address asks too often; after so many seconds it may again.
+    TooManyRequests(u64),
     /// 431.
     HeadTooLarge,
     /// 499 in the log only: it is gone.
@@ -148,6 +150,7 @@ impl Kind {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::WebSocketVersion => StatusCode::UPGRADE_REQUIRED,
+            Self::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::UnknownProtocol => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway(_) => StatusCode::BAD_GATEWAY,
@@ -171,6 +174,7 @@ impl Kind {
             Self::TooLarge => "the request body is too large",
             Self::Expectation => "no expectation but 100-continue is met here",
             Self::WebSocketVersion => "version 13 of WebSocket is spoken here",
+            Self::TooManyRequests(_) => "too many requests from this address",
             Self::HeadTooLarge => "the request's header fields are too large",
             Self::UnknownProtocol => "this protocol does not pass here",
             Self::Gone => "the client left",

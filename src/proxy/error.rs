@@ -58,6 +58,9 @@ pub(super) fn response(failure: &Failure, mut ledger: Box<Ledger>) -> Response<B
         Kind::Unavailable(_) => {
             headers.insert(header::RETRY_AFTER, RETRY_AFTER);
         }
+        Kind::TooManyRequests(seconds) => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         Kind::MethodNotAllowed => {
             let allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));

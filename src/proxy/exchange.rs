@@ -150,6 +150,7 @@ async fn ask(
     let queries = Arc::clone(&snapshot.queries);
     drop(snapshot);
     ledger.routed(&route.metrics);
+    admit(&route, facts, &request)?;
     enter(&route, ledger)?;
     let outgoing = Outgoing::prepare(shared, facts, &route, &host, request, ledger)?;
     let Outgoing {
@@ -208,6 +209,12 @@ async fn ask(
         cached::bypassed(&asked.facts.method).append(&mut from.head.headers);
     }
     Ok(Step::Answered(Box::new(Answered { asked, route, from })))
+}
+
+/// Whether this client may ask again already.
+fn admit(route: &Route, facts: &Facts, request: &Request<Incoming>) -> Result<(), Failure> {
+    let told = |seconds| Failure::client(Kind::TooManyRequests(seconds));
+    route.admit(facts.asker(request.headers())).map_err(told)
 }
 
 /// Takes one of the route's places.

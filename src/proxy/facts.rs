@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::HeaderMap;
 use ipnet::IpNet;
 use parking_lot::Mutex;
 
@@ -20,12 +21,14 @@ pub struct Listening {
     pub tls: bool,
     /// Whose X-Forwarded-* and Forwarded are kept.
     pub trust: Vec<IpNet>,
+    /// Its connections begin with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Client {
-    /// Absent on unix sockets.
+    /// As the socket or a PROXY header has it. Absent on unix sockets.
     pub address: Option<SocketAddr>,
 }
 
@@ -60,13 +63,14 @@ impl Drop for Busy {
 }
 
 impl Facts {
-    /// A connection of `client` to `listening`.
+    /// A connection of `client` to `listening`, which showed this certificate (DER).
     #[must_use]
-    pub fn new(listening: Arc<Listening>, client: Client) -> Self {
+    pub fn new(listening: Arc<Listening>, client: Client, certificate: Option<&[u8]>) -> Self {
         let trusted = client
             .ip()
             .is_none_or(|ip| listening.trust.iter().any(|net| net.contains(&ip)));
-        let forwarded = forwarded::Peer::new(client.ip(), listening.tls, trusted);
+        let forwarded =
+            forwarded::Peer::new(client.ip(), listening.tls, trusted).with_certificate(certificate);
         Self {
             listening,
             client,
@@ -77,6 +81,14 @@ impl Facts {
                 quiet_since: Instant::now(),
             }),
         }
+    }
+
+    /// The client address that a request is from: where the connection is of a trusted proxy, the
+    /// one that its fields name.
+    #[must_use]
+    pub fn asker(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let trusts = |ip: IpAddr| self.listening.trust.iter().any(|net| net.contains(&ip));
+        self.forwarded.origin(headers, trusts).or(self.client.ip())
     }
 
     /// Since when no exchange runs on it; `None`: one does.

@@ -8,6 +8,7 @@ mod facts;
 mod informational;
 mod intake;
 mod outgoing;
+mod per_client;
 mod route;
 mod snapshot;
 mod upgrade;

@@ -1,5 +1,6 @@
 //! Which route a request takes: the first that matches, top to bottom.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 
 use super::facts::Facts;
+use super::per_client::PerClient;
 use crate::config::settings::{self, HeaderPattern, HostPattern, Match, PathPattern, Policy};
 use crate::head::path;
 use crate::protocol::cached::Site;
@@ -33,6 +35,7 @@ pub struct Route {
     /// What they are counted in.
     pub metrics: Arc<RouteMetrics>,
     running: AtomicUsize,
+    per_client: Option<PerClient>,
 }
 
 /// What of a request a route looks at.
@@ -84,6 +87,7 @@ impl Route {
             upstream: Arc::clone(&upstream),
             metrics: Arc::clone(&metrics),
         };
+        let per_client = PerClient::new(&policy.limits);
         Self {
             matches: route.matches.clone(),
             policy,
@@ -92,6 +96,7 @@ impl Route {
             head_timeout,
             metrics,
             running: AtomicUsize::new(0),
+            per_client,
         }
     }
 
@@ -102,6 +107,20 @@ impl Route {
         let before = self.running.fetch_add(1, Ordering::Relaxed);
         let running = Running(Arc::clone(self));
         (most == 0 || before < most).then_some(running)
+    }
+}
+
+impl Route {
+    /// Counts a request of this client address, absent on unix sockets; an error says in how many
+    /// seconds it may ask again.
+    ///
+    /// # Errors
+    /// `limits.per_client` is reached.
+    pub fn admit(&self, address: Option<IpAddr>) -> Result<(), u64> {
+        match (&self.per_client, address) {
+            (Some(per_client), Some(address)) => per_client.admit(address),
+            _ => Ok(()),
+        }
     }
 }
 

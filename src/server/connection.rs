@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -12,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use super::port::Port;
 use super::stream::Stream;
 use super::threads::Server;
-use super::{http1, http2};
+use super::{http1, http2, proxy_protocol};
 use crate::proxy::{Client, Listening};
 
 /// What an HTTP/2 client with prior knowledge sends first (RFC 9113 section 3.4).
@@ -27,6 +28,8 @@ pub(super) struct Accepted {
     pub(super) early: Bytes,
     /// When the first of that came.
     pub(super) begun: Option<Instant>,
+    /// What the client showed in the handshake (DER).
+    pub(super) certificate: Option<CertificateDer<'static>>,
 }
 
 /// Serves one connection to its end.
@@ -35,21 +38,37 @@ pub(super) struct Accepted {
 /// an idle connection should hold what it needs.
 pub(super) async fn serve(server: &Arc<Server>, port: &Port, stream: Stream, client: Client) {
     let listening = port.listening.load_full();
-    let (stream, agreed) = match port.tls.load_full() {
-        None => (stream, None),
+    let named = if listening.proxy_protocol {
+        Box::pin(named(server, stream, client)).await
+    } else {
+        Some((stream, client))
+    };
+    let Some((stream, client)) = named else {
+        return;
+    };
+    let Some(_place) = server.place_for(client) else {
+        return;
+    };
+    let (stream, shaken) = match port.tls.load_full() {
+        None => (stream, Shaken::default()),
         Some(config) => match Box::pin(handshake(server, config, stream)).await {
-            Ok(agreed) => agreed,
+            Ok(shaken) => shaken,
             Err(error) => {
                 return tracing::debug!(%error, client = ?client.address, "no TLS handshake");
             }
         },
     };
+    let Shaken {
+        agreed,
+        certificate,
+    } = shaken;
     let mut accepted = Accepted {
         stream,
         listening,
         client,
         early: Bytes::new(),
         begun: None,
+        certificate,
     };
     let is_http2 = match agreed.as_deref() {
         Some(b"h2") => true,
@@ -66,13 +85,39 @@ pub(super) async fn serve(server: &Arc<Server>, port: &Port, stream: Stream, cli
     }
 }
 
+/// What a handshake brought.
+#[derive(Default)]
+struct Shaken {
+    agreed: Option<Vec<u8>>,
+    certificate: Option<CertificateDer<'static>>,
+}
+
+/// Whom a PROXY header names; `None`: it is none, or late.
+async fn named(server: &Server, mut stream: Stream, client: Client) -> Option<(Stream, Client)> {
+    let patience = server.network().tls_handshake;
+    let mut draining = server.draining.clone();
+    let read = tokio::select! {
+        read = timeout(patience, proxy_protocol::read(&mut stream)) => read,
+        _ = draining.wait_for(|draining| *draining) => return None,
+    };
+    let fault = match read {
+        Ok(Ok(None)) => return Some((stream, client)),
+        Ok(Ok(address)) => return Some((stream, Client { address })),
+        Ok(Err(fault)) => fault,
+        Err(late) => late.into(),
+    };
+    server.shared.metrics.refused("proxy_protocol").inc();
+    tracing::debug!(%fault, peer = ?client.address, "no PROXY header");
+    None
+}
+
 /// TLS, and the protocol that was agreed on. A client that is not through it is idle: nothing of
 /// it is lost when the process leaves.
 async fn handshake(
     server: &Server,
     config: Arc<ServerConfig>,
     stream: Stream,
-) -> io::Result<(Stream, Option<Vec<u8>>)> {
+) -> io::Result<(Stream, Shaken)> {
     let patience = server.network().tls_handshake;
     let mut draining = server.draining.clone();
     let tls = tokio::select! {
@@ -81,8 +126,13 @@ async fn handshake(
             return Err(io::Error::new(io::ErrorKind::Interrupted, "draining"));
         }
     };
-    let agreed = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-    Ok((Stream::Tls(Box::new(tls)), agreed))
+    let session = tls.get_ref().1;
+    let shown = session.peer_certificates();
+    let shaken = Shaken {
+        agreed: session.alpn_protocol().map(<[u8]>::to_vec),
+        certificate: shown.and_then(<[_]>::first).cloned(),
+    };
+    Ok((Stream::Tls(Box::new(tls)), shaken))
 }
 
 impl Accepted {

@@ -57,7 +57,11 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     if let Some(begun) = accepted.begun {
         gate.begun(begun);
     }
-    let facts = Arc::new(Facts::new(accepted.listening, accepted.client));
+    let facts = Arc::new(Facts::new(
+        accepted.listening,
+        accepted.client,
+        accepted.certificate.as_deref(),
+    ));
     let session = Session {
         server: Arc::clone(server),
         facts,

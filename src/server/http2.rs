@@ -45,7 +45,11 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
     let snapshot = server.shared.snapshot.load_full();
     let head = u32::try_from(snapshot.settings.defaults.limits.request_head).unwrap_or(u32::MAX);
     let keep_alive = snapshot.settings.network.keep_alive;
-    let facts = Arc::new(Facts::new(accepted.listening, accepted.client));
+    let facts = Arc::new(Facts::new(
+        accepted.listening,
+        accepted.client,
+        accepted.certificate.as_deref(),
+    ));
     let heard = Arc::new(AtomicBool::new(false));
     let io = TokioIo::new(Early {
         bytes: accepted.early,

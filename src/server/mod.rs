@@ -1,11 +1,13 @@
 //! Listens: addresses, TLS, connections, the way out.
 
 mod connection;
+mod crowd;
 pub mod gate;
 mod http1;
 mod http2;
 mod inherited;
 mod port;
+mod proxy_protocol;
 mod stream;
 mod threads;
 mod tls;

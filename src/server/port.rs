@@ -181,6 +181,7 @@ fn describe(listen: &Listen) -> Listening {
         address: listen.address.clone(),
         tls: listen.tls.is_some(),
         trust: listen.trust_forwarded_from.clone(),
+        proxy_protocol: listen.proxy_protocol,
     }
 }
 

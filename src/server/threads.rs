@@ -11,9 +11,10 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::connection;
+use super::crowd::{Crowd, Member};
 use super::port::{Acceptor, Port};
 use crate::config::settings::Network;
-use crate::proxy::Shared;
+use crate::proxy::{Client, Shared};
 
 /// A pause after the process ran out of file descriptors or memory: spinning would not help.
 const BREATH: Duration = Duration::from_millis(50);
@@ -24,9 +25,27 @@ pub struct Server {
     places: Arc<Semaphore>,
     most: u32,
     pub(super) draining: watch::Receiver<bool>,
+    crowd: Arc<Crowd>,
 }
 
 impl Server {
+    /// A place among the connections of this client's address, as long as it is held.
+    pub(super) fn place_for(&self, client: Client) -> Option<Member> {
+        let most = self
+            .shared
+            .snapshot
+            .load()
+            .settings
+            .network
+            .per_client_connections;
+        let place = self.crowd.join(client.ip(), most);
+        if place.is_none() {
+            self.shared.metrics.refused("per_client_connections").inc();
+            tracing::debug!(client = ?client.address, "it has enough connections");
+        }
+        place
+    }
+
     pub(super) fn network(&self) -> Network {
         self.shared.snapshot.load().settings.network.clone()
     }
@@ -58,6 +77,7 @@ impl Threads {
             places: Arc::new(Semaphore::new(most as usize)),
             most,
             draining: drain.subscribe(),
+            crowd: Arc::default(),
         });
         let mut orders = Vec::new();
         for number in 0..count {

@@ -12,6 +12,7 @@ const HEALTHY: &str = "thinwire_upstream_healthy";
 fn moody(name: &'static str, ill: &Arc<AtomicBool>) -> Origin {
     let ill = Arc::clone(ill);
     Origin::start(move |call| {
+        call.body()?;
         let status = if ill.load(Ordering::SeqCst) { 503 } else { 200 };
         call.answer(status, &[], name.as_bytes())
     })

@@ -238,8 +238,8 @@ fn hex_noise() -> Vec<u8> {
     (0..bytes).map(|_| digits[dice.usize(..16)]).collect()
 }
 
-/// What an answer may hold, with what the allocator keeps: two thirds of its body would be more.
-const MOST_KIB: u64 = 20 * 1024;
+/// What an answer may hold, with what the allocator keeps: half of its body would be more.
+const MOST_KIB: u64 = 14 * 1024;
 
 /// Waits until the app cannot send any more, and says how many pieces it got rid of.
 fn held_back(sent: &AtomicUsize) -> usize {

@@ -55,6 +55,7 @@ fn status(kind: Kind) -> Status {
     match kind {
         Kind::Call(status, _) => return status,
         Kind::Overdue => return Status::DeadlineExceeded,
+        Kind::TooManyRequests(_) => return Status::ResourceExhausted,
         _ => {}
     }
     match kind.status().as_u16() {
@@ -82,6 +83,7 @@ mod tests {
             (Kind::GatewayTimeout("x"), 14),
             (Kind::Overdue, 4),
             (Kind::TooLarge, 8),
+            (Kind::TooManyRequests(1), 8),
             (Kind::BadRequest("x"), 13),
             (Kind::Call(Status::ResourceExhausted, "x"), 8),
         ] {
