@@ -8,6 +8,7 @@ mod support;
 mod already_coded;
 mod breach;
 mod cache;
+mod clients;
 mod configuration;
 mod connect;
 mod connections;

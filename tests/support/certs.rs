@@ -128,6 +128,11 @@ impl Pair {
         PrivateKeyDer::try_from(self.secret.clone()).expect("a PKCS#8 key")
     }
 
+    /// Its certificate.
+    pub fn der(&self) -> &[u8] {
+        &self.certificate
+    }
+
     /// As the configuration writes it.
     pub fn yaml(&self) -> String {
         format!(

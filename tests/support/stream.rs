@@ -38,6 +38,11 @@ impl Stream {
         let Self::Tcp(tcp) = Self::tcp(addr) else {
             unreachable!("tcp() makes Tcp")
         };
+        Self::client_over(tcp, name, config)
+    }
+
+    /// The same over a connection that has begun.
+    pub fn client_over(tcp: TcpStream, name: &str, config: Arc<ClientConfig>) -> Self {
         let name = ServerName::try_from(name.to_owned()).expect("a server name");
         let tls = ClientConnection::new(config, name).expect("a TLS client");
         Self::Client(Box::new(StreamOwned::new(tls, tcp)))
