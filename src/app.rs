@@ -292,6 +292,8 @@ impl App {
 
     async fn drain(&self) {
         let patience = self.shared.snapshot.load().settings.drain;
+        // First, so that who sees `/ready` change gets no answer that promises to stay.
+        self.threads.leave();
         self.readiness.draining();
         notify::tell(notify::State::Stopping);
         tracing::info!(?patience, "draining");

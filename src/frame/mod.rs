@@ -3,4 +3,5 @@
 pub mod extension;
 pub mod grpc;
 pub mod http1;
+pub mod http2;
 pub mod websocket;

@@ -88,7 +88,9 @@ impl Facts {
     #[must_use]
     pub fn asker(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let trusts = |ip: IpAddr| self.listening.trust.iter().any(|net| net.contains(&ip));
-        self.forwarded.origin(headers, trusts).or(self.client.ip())
+        self.forwarded
+            .origin(headers, trusts)
+            .or_else(|| self.client.ip())
     }
 
     /// Since when no exchange runs on it; `None`: one does.

@@ -14,10 +14,8 @@ use super::port::Port;
 use super::stream::Stream;
 use super::threads::Server;
 use super::{http1, http2, proxy_protocol};
+use crate::frame::http2::PREFACE;
 use crate::proxy::{Client, Listening};
-
-/// What an HTTP/2 client with prior knowledge sends first (RFC 9113 section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What a connection is known to be.
 pub(super) struct Accepted {
@@ -142,7 +140,7 @@ impl Accepted {
         let mut draining = server.draining.clone();
         let mut patience = server.network().keep_alive;
         let mut seen = BytesMut::new();
-        while seen.len() < PREFACE.len() && PREFACE.starts_with(&seen) {
+        while seen.len() < PREFACE.len() && PREFACE[..].starts_with(&seen) {
             seen.reserve(PREFACE.len());
             let read = tokio::select! {
                 read = timeout(patience, self.stream.read_buf(&mut seen)) => read,

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -20,6 +20,7 @@ use super::connection::Accepted;
 use super::stream::Stream;
 use super::threads::Server;
 use crate::body::Body;
+use crate::frame::http2::{Forbearance, Frames};
 use crate::protocol::grpc::Reset;
 use crate::proxy::{Facts, exchange};
 
@@ -51,10 +52,15 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
         accepted.certificate.as_deref(),
     ));
     let heard = Arc::new(AtomicBool::new(false));
+    let flooded = Arc::new(AtomicBool::new(false));
     let io = TokioIo::new(Early {
         bytes: accepted.early,
         inner: accepted.stream,
         heard: Arc::clone(&heard),
+        frames: Frames::new(),
+        forbearance: Forbearance::new(),
+        begun: Instant::now(),
+        flooded: Arc::clone(&flooded),
     });
     let service = {
         let (server, facts) = (Arc::clone(server), Arc::clone(&facts));
@@ -117,16 +123,36 @@ pub(super) async fn serve(server: &Arc<Server>, accepted: Accepted) {
         Poll::Pending
     })
     .await;
-    if let Err(error) = ended {
+    if flooded.load(Ordering::Relaxed) {
+        server.shared.metrics.refused("flood").inc();
+        tracing::info!(client = ?facts.client.address, "cut off: it sends HTTP/2 frames for nothing");
+    } else if let Err(error) = ended {
         tracing::debug!(%error, client = ?facts.client.address, "connection broke off");
     }
 }
 
-/// A stream whose first bytes were read already, and that notes when more come.
+/// A stream whose first bytes were read already, that notes when more come, and that fails once
+/// frames came for nothing for too long.
 struct Early {
     bytes: Bytes,
     inner: Stream,
     heard: Arc<AtomicBool>,
+    frames: Frames,
+    forbearance: Forbearance,
+    begun: Instant,
+    flooded: Arc<AtomicBool>,
+}
+
+impl Early {
+    /// These bytes came.
+    fn came(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let cost = self.frames.cost(bytes);
+        if cost == 0 || self.forbearance.bears(cost, self.begun.elapsed()) {
+            return Ok(());
+        }
+        self.flooded.store(true, Ordering::Relaxed);
+        Err(io::Error::other("too many HTTP/2 frames for nothing"))
+    }
 }
 
 impl AsyncRead for Early {
@@ -135,18 +161,18 @@ impl AsyncRead for Early {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         if self.bytes.is_empty() {
-            let before = buffer.filled().len();
-            let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
+            ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
             if buffer.filled().len() > before {
                 self.heard.store(true, Ordering::Relaxed);
             }
-            return polled;
+        } else {
+            let size = self.bytes.len().min(buffer.remaining());
+            buffer.put_slice(&self.bytes[..size]);
+            self.bytes.advance(size);
         }
-        let size = self.bytes.len().min(buffer.remaining());
-        buffer.put_slice(&self.bytes[..size]);
-        self.bytes.advance(size);
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.came(&buffer.filled()[before..]))
     }
 }
 

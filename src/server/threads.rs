@@ -106,12 +106,16 @@ impl Threads {
         }
     }
 
-    /// Lets what runs finish; true: all of it did within `patience`.
-    ///
-    /// The ports are to be closed before.
-    pub async fn drain(&self, patience: Duration) -> bool {
+    /// From now on no connection is kept beyond what runs on it.
+    pub fn leave(&self) {
         self.server.shared.drain();
         self.drain.send_replace(true);
+    }
+
+    /// Lets what runs finish; true: all of it did within `patience`.
+    ///
+    /// They are to be told to [`leave`](Self::leave) before, and the ports to be closed.
+    pub async fn drain(&self, patience: Duration) -> bool {
         timeout(patience, self.server.places.acquire_many(self.server.most))
             .await
             .is_ok()

@@ -17,6 +17,7 @@ mod dashboard;
 mod drain;
 mod expectations;
 mod explain;
+mod floods;
 mod forwarding;
 mod framing;
 mod grpc;
