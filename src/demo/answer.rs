@@ -8,6 +8,7 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 
 use super::events::{Events, Pace};
+use super::socket::{self, Talk};
 use super::{catalogue, data, echo};
 
 /// Whole, or as time goes by.
@@ -37,6 +38,16 @@ async fn route(request: Request<Incoming>) -> Response<Body> {
             Method::POST | Method::PUT => echo::upload(request).await,
             _ => method_not_allowed("POST, PUT"),
         };
+    }
+    match path {
+        "/ws/echo" => return socket::answer(request, Talk::Echo),
+        "/ws/ticks" => {
+            return match pace(&request) {
+                Ok(pace) => socket::answer(request, Talk::Ticks(pace)),
+                Err(refusal) => *refusal,
+            };
+        }
+        _ => {}
     }
     let found = match path {
         // The first: nothing may cost less than this.
@@ -80,12 +91,15 @@ fn random<B>(request: &Request<B>) -> Response<Body> {
     }
 }
 
+/// How many, and how far apart: `count` and `interval_ms`.
+fn pace<B>(request: &Request<B>) -> Result<Pace, Box<Response<Body>>> {
+    let count = number(request, "count", usize::MAX, 1, usize::MAX)?;
+    let millis = number(request, "interval_ms", 1000, 1, 60_000)?;
+    Ok(Pace { count, millis })
+}
+
 fn events<B>(request: &Request<B>) -> Response<Body> {
-    let pace = number(request, "count", usize::MAX, 1, usize::MAX).and_then(|count| {
-        let millis = number(request, "interval_ms", 1000, 1, 60_000)?;
-        Ok(Pace { count, millis })
-    });
-    let pace = match pace {
+    let pace = match pace(request) {
         Ok(pace) => pace,
         Err(refusal) => return *refusal,
     };

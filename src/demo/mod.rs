@@ -9,6 +9,7 @@ mod catalogue;
 mod data;
 mod echo;
 mod events;
+mod socket;
 
 use std::convert::Infallible;
 use std::io;
@@ -69,7 +70,7 @@ async fn converse(stream: TcpStream) {
     let service =
         service_fn(|request| async { Ok::<_, Infallible>(answer::answer(request).await) });
     let served = auto::Builder::new(TokioExecutor::new())
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection_with_upgrades(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {
         tracing::debug!(error, "a connection to the demo application ended early");

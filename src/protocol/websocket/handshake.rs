@@ -151,7 +151,7 @@ fn accept_of(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
 }
 
 /// What has to be answered to `key` (RFC 6455 section 4.2.2).
-fn accept_for(key: &str) -> String {
+pub(crate) fn accept_for(key: &str) -> String {
     let mut digest = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key.as_bytes());
     digest.update(GUID);

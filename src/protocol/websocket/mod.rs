@@ -30,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 pub use budget::{Budget, Reserved};
+pub(crate) use handshake::accept_for;
 pub use handshake::{Handshake, Refusal};
 
 use crate::body::{EndedBy, Ledger};

@@ -1,6 +1,7 @@
 //! WebSocket, terminated: rules of RFC 6455 and RFC 7692 as both sides see them.
 
 mod accounts;
+mod demo;
 mod handshake;
 mod lifecycle;
 mod limits;
