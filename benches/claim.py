@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """The claim in one table: what compression costs an application, and its neighbours on the event loop.
 
-    cargo build --release && benches/claim.py [--seconds 10] [--clients 16]
+    cargo build --release && benches/claim.py [--seconds 10] [--clients 16] [--rate 400]
 
 A uvicorn + Starlette application answers 117 KiB of JSON to 16 clients that take gzip, in four shapes: plain, plain
 behind Thinwire, with Starlette's GZipMiddleware as it comes, and with `thread_minimum_size=0`, which compresses on
-threads. Beside them one client asks the application itself for `/ping`, up to fifty times a second. The
-application has core 0 for itself; everything else is on core 1.
+threads. Each gets the same requests a second, as far as it can: an event loop that is handed many requests at a time
+spends less on each, so that costs can be compared at like rates only. Beside them one client asks the application
+itself for `/ping`, up to fifty times a second. The application has core 0 for itself; everything else is on core 1.
 CPU is the process' own, user and system, from /proc; latencies are wall time as the client sees them.
 """
 
 import argparse
 import asyncio
+import itertools
 import os
 import pathlib
 import socket
@@ -100,9 +102,10 @@ async def ask(reader, writer, target, coding):
             return size
 
 
-async def load(port, until, coding, sizes):
+async def load(port, until, coding, sizes, due):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    while time.monotonic() < until:
+    while (begin := next(due)) < until and time.monotonic() < until:
+        await asyncio.sleep(max(0, begin - time.monotonic()))
         sizes.append(await ask(reader, writer, "/report", coding))
     writer.close()
 
@@ -143,8 +146,10 @@ def measure(shape, behind, options, folder):
 
         async def run(seconds):
             sizes, times = [], []
-            until = time.monotonic() + seconds
-            clients = [load(entry, until, coding, sizes) for _ in range(options.clients)]
+            begun = time.monotonic()
+            until = begun + seconds
+            due = (begun + number / options.rate for number in itertools.count())
+            clients = [load(entry, until, coding, sizes, due) for _ in range(options.clients)]
             await asyncio.gather(*clients, probe(app_port, until, times))
             return sizes, sorted(times)
 
@@ -164,6 +169,7 @@ def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--seconds", type=float, default=10)
     words.add_argument("--clients", type=int, default=16)
+    words.add_argument("--rate", type=float, default=400)
     options = words.parse_args()
     os.sched_setaffinity(0, {1})
     print("| | responses/s | bytes | app CPU, ms | proxy CPU, ms | app's /ping p99, ms |\n|---|---|---|---|---|---|")
