@@ -127,3 +127,83 @@ fn what_cannot_be_measured_is_exit_1_and_what_is_no_speed_is_exit_2() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(thinwire(&["measure"]).status.code(), Some(2));
 }
+
+/// A JSON line a tick.
+fn ticks(count: usize) -> Vec<u8> {
+    let mut dice = fastrand::Rng::with_seed(3);
+    let line = |number| {
+        let (bid, size) = (dice.u32(1_000..2_000), dice.u32(1..500));
+        let quote =
+            format!(r#"{{"type":"tick","venue":"XNAS","state":"open","bid":{bid},"size":{size}}}"#);
+        format!(r#"{{"seq":{number},"quotes":[{quote},{quote},{quote}]}}"#) + "\n"
+    };
+    (0..count).map(line).collect::<String>().into_bytes()
+}
+
+#[test]
+fn websocket_messages_are_measured_by_takeover_and_window() {
+    let report = measured(&["--websocket", &file("ticks.jsonl", &ticks(300))]);
+    assert_eq!(report["messages"], 300);
+    let trials = report["trials"].as_array().expect("trials");
+    assert_eq!(trials.len(), 14);
+    let ratio = |takeover: bool, bits: u64| {
+        let found = trials
+            .iter()
+            .find(|trial| trial["context_takeover"] == takeover && trial["window_bits"] == bits);
+        found
+            .and_then(|trial| trial["ratio"].as_f64())
+            .expect("a trial")
+    };
+    assert!(ratio(true, 12) < ratio(false, 12), "history helps");
+    assert!(ratio(true, 15) <= ratio(true, 9));
+    assert!(
+        trials
+            .iter()
+            .all(|trial| trial["us_a_message"].as_f64() > Some(0.0))
+    );
+    let held = |trial: &Value| trial["bytes_a_connection"].as_u64().expect("bytes");
+    assert!(trials.iter().all(|trial| held(trial) <= 8 << 10));
+    let policy = &report["policy"]["defaults"]["websocket"];
+    assert_eq!(policy["context_takeover"], true);
+    // A JSON string stands for what is in it.
+    let strings = measured(&["--websocket", &file("strings.jsonl", b"\"a\\nb\"\n\n[1]\n")]);
+    assert_eq!(
+        (&strings["messages"], &strings["trials"][0]["bytes_before"]),
+        (&2.into(), &6.into())
+    );
+    assert_eq!(
+        strings["policy"]["defaults"]["websocket"]["compress"],
+        false
+    );
+}
+
+#[test]
+fn grpc_messages_are_measured_as_calls_treat_them() {
+    let messages = [json_of(20_000), json_of(300), noise(20_000)];
+    let framed: Vec<u8> = messages
+        .iter()
+        .flat_map(|message| crate::support::grpc::message(0, message))
+        .collect();
+    let plain = messages.iter().map(Vec::len).sum::<usize>();
+    let last = format!("at byte {}", framed.len() - messages[2].len() - 5);
+    let report = measured(&["--grpc", &file("calls.bin", &framed)]);
+    assert_eq!(report["messages"], 3);
+    for trial in report["trials"].as_array().expect("trials") {
+        assert_eq!(trial["compressed"], 1, "the long one that shrinks: {trial}");
+        assert_eq!(trial["bytes_before"], plain);
+        assert!(trial["bytes"].as_u64() > Some(20_300), "{trial}");
+    }
+    let policy = &report["policy"]["defaults"]["grpc"]["encodings"];
+    assert!(policy.as_array().is_some_and(|codings| codings.len() == 1));
+    for (content, word) in [
+        (&framed[..framed.len() - 1], &*last),
+        (&[1, 0, 0, 0, 1, 7][..], "flags 0x01"),
+        (&[0, 0, 0, 0, 0][..], "empty"),
+    ] {
+        let output = thinwire(&["measure", "--grpc", &file("bad.bin", content)]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(word), "{said}");
+    }
+    assert_eq!(thinwire(&["measure"]).status.code(), Some(2));
+}

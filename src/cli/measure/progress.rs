@@ -2,8 +2,6 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::trial::Trial;
-
 /// Characters of the bar.
 const WIDTH: usize = 24;
 
@@ -32,14 +30,10 @@ impl Progress {
     }
 
     /// It has ended so.
-    pub(super) fn ended(&mut self, trial: &Trial) {
+    pub(super) fn ended(&mut self, result: &str) {
         self.done += 1;
         if !self.terminal {
-            let ms = trial.cpu.as_secs_f64() * 1e3;
-            self.show(&format!(
-                "{}/{} {} {}: {ms:.2} ms, {} bytes\n",
-                self.done, self.all, trial.coding, trial.level, trial.coded
-            ));
+            self.show(&format!("{}/{} {result}\n", self.done, self.all));
         }
     }
 
